@@ -26,6 +26,7 @@ pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
     programs_of, recompile,
 };
+pub use names::hint as name_hint;
 pub use serde_json::Value;
 pub use source::Literal;
 pub use table::{Dialect, Dialects};
@@ -53,6 +54,8 @@ pub struct Compiled {
     pub manifest: Manifest,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,
+    /// Warnings about what it does, for someone who checks it: routes that an author seldom means. Sorted by position.
+    pub advice: Vec<Diagnostic>,
     /// Secrets found in the text, which must be in the encrypted store before the definition is.
     pub literals: Vec<Literal>,
     /// The text with handles in place of the secrets: the form that is stored.
@@ -73,6 +76,11 @@ impl Compiled {
 
     pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| !diagnostic.is_error())
+    }
+
+    /// Returns the warnings and the advice.
+    pub fn warnings_and_advice(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.warnings().chain(&self.advice)
     }
 }
 
@@ -121,6 +129,7 @@ impl Dialects<'_> {
             net,
             workload: Value::Object(lowered.workload),
             diagnostics,
+            advice: lowered.advice.into_diagnostics(text, root.as_ref()),
             source: source::stored(text, &lowered.written),
             shown: source::shown(text, &lowered.written),
             literals: source::literals(lowered.written),

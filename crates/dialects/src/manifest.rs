@@ -1,7 +1,7 @@
 //! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
 //! dry run and a check of rights need not compile again.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::Written;
 use crate::{Dialect, compile};
 use serde::{Deserialize, Serialize};
@@ -231,6 +231,8 @@ pub(crate) struct Lowered {
     /// What the dialect knows; what follows from the Net and the problems is added to it.
     pub(crate) manifest: Manifest,
     pub(crate) written: Vec<Written>,
+    /// Warnings for someone who checks the document, and not for everyone who runs it.
+    pub(crate) advice: Problems,
 }
 
 #[cfg(test)]

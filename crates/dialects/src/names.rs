@@ -1,7 +1,8 @@
 //! What someone may have meant by a name that does not exist.
 
 /// The nearest known name, as a hint; all names when none is near and they are few.
-pub(crate) fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+#[must_use]
+pub fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     match nearest(wrong, known.clone()) {
         Some(name) => Some(format!("did you mean `{name}`?")),
         None => {

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_dialects::{
-    COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Overrides, Settings, compile, recompile,
+    COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Overrides, SecretUse, Settings, compile,
+    recompile,
 };
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, NetDigest};
@@ -232,26 +233,6 @@ impl Version {
         problems.into_iter().map(|problem| Detail::new(problem.path, problem.message)).collect()
     }
 
-    /// Returns the secrets that steps read and that are not stored.
-    pub async fn missing_secrets(&self, app: &App, tenant: &Tenant) -> Result<Vec<Detail>, Problem> {
-        if self.manifest.secrets.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (vault, tenant) = (app.secrets.clone(), tenant.clone());
-        let listed = app.run_blocking(move || vault.with(|vault| vault.list(&tenant))).await??;
-        let known: BTreeSet<&str> = listed.iter().map(|secret| secret.name.as_str()).collect();
-        let missing = self.manifest.secrets.iter().filter(|used| !known.contains(used.secret.as_str()));
-        let details = missing.map(|used| {
-            let (step, name) = (&used.step, &used.secret);
-            let message = format!("`{step}` reads the secret `{name}`, which is not there");
-            Detail {
-                hint: Some(format!("store it: PUT /api/v1/secrets/{name}, or `windlass secrets set {name}`")),
-                ..Detail::new(step.clone(), message)
-            }
-        });
-        Ok(details.collect())
-    }
-
     /// Returns the Net with the settings of one start; `None` when that is the stored one.
     pub async fn net(
         &self,
@@ -296,6 +277,30 @@ fn strictness(mode: FailureMode) -> u8 {
         FailureMode::Continue => 1,
         FailureMode::Collect => 0,
     }
+}
+
+/// Returns the secrets that steps read and that are not stored.
+pub(crate) async fn missing_secrets(
+    app: &App,
+    tenant: &Tenant,
+    secrets: &[SecretUse],
+) -> Result<Vec<Detail>, Problem> {
+    if secrets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+    let listed = app.run_blocking(move || vault.with(|vault| vault.list(&tenant))).await??;
+    let known: BTreeSet<&str> = listed.iter().map(|secret| secret.name.as_str()).collect();
+    let missing = secrets.iter().filter(|used| !known.contains(used.secret.as_str()));
+    let details = missing.map(|used| {
+        let (step, name) = (&used.step, &used.secret);
+        let message = format!("`{step}` reads the secret `{name}`, which is not stored");
+        Detail {
+            hint: Some(format!("store it with `windlass secrets set {name}`, or PUT /api/v1/secrets/{name}")),
+            ..Detail::new(step.clone(), message)
+        }
+    });
+    Ok(details.collect())
 }
 
 #[cfg(test)]

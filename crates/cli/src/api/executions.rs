@@ -30,6 +30,14 @@ pub fn get_status(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
     client.get(&["executions", &execution_id(id), "status"], &[])
 }
 
+/// Returns the value that a reference or the mark of an omitted value leads to; None if it is neither.
+pub fn get_value(client: &Client, shown: &Value) -> Result<Option<Value>, ApiError> {
+    let is_mark = shown.get("$artifact").is_some() || shown.get("$omitted").is_some();
+    let url = shown.get("url").and_then(Value::as_str).filter(|_| is_mark);
+    let Some(path) = url.and_then(|url| url.strip_prefix("/api/v1/")) else { return Ok(None) };
+    client.get(&path.split('/').collect::<Vec<_>>(), &[]).map(Some)
+}
+
 /// Returns attempts, ends and acts of people, as a chain of hashes.
 pub fn get_evidence(client: &Client, id: ExecutionId) -> Result<Vec<Value>, ApiError> {
     list_pages(client, &["executions", &execution_id(id), "evidence"], "evidence", &[], usize::MAX)

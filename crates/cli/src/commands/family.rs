@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_dialects::{Child, Compiled, Diagnostic, Severity, compile};
+use windlass_dialects::{Child, Compiled, Diagnostic, SecretUse, Severity, compile};
 
 /// Maximum number of definitions that one may lead to.
 const MEMBERS_MAX: usize = 1_000;
@@ -22,6 +22,10 @@ pub struct Family {
     members: Vec<Member>,
     /// Children that were not found, with the text that names them.
     nowhere: Vec<Nowhere>,
+    /// Secrets that are not stored, with the steps that read them.
+    secrets: Vec<SecretUse>,
+    /// Whether the definition is only checked, so that advice about it is welcome.
+    is_check: bool,
 }
 
 #[derive(Debug)]
@@ -51,7 +55,7 @@ impl Family {
         missing: Severity,
     ) -> anyhow::Result<Family> {
         let registered = &Registered { target, client: OnceCell::new() };
-        let mut family = Family::default();
+        let mut family = Family { is_check: missing == Severity::Warning, ..Family::default() };
         let mut search = Search::new(&source.folder);
         let mut names: BTreeMap<String, Found> = BTreeMap::new();
         let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
@@ -145,6 +149,32 @@ impl Family {
         })
     }
 
+    /// Finds secrets that steps read, here or in children, and that are not stored where the definition would run.
+    pub fn find_missing_secrets(&mut self, root: &Compiled, target: &ApiTarget) -> anyhow::Result<()> {
+        let members = self.members.iter().map(|member| &member.compiled);
+        let used: Vec<SecretUse> =
+            members.chain([root]).flat_map(|compiled| &compiled.manifest.secrets).cloned().collect();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let listed = match target.connect_if_present("windlass validate")? {
+            Some(client) => client.get(&["secrets"], &[])?,
+            None => Value::Null,
+        };
+        let known = listed["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_known = |used: &SecretUse| known.iter().any(|secret| secret["name"] == used.secret.as_str());
+        self.secrets = used.into_iter().filter(|used| !is_known(used)).collect();
+        Ok(())
+    }
+
+    /// Returns the missing secrets as warnings of `validate --json`.
+    pub fn missing_secrets(&self) -> impl Iterator<Item = Value> {
+        self.secrets.iter().map(|used| {
+            let (message, hint) = missing_secret(used);
+            json!({ "severity": "warning", "code": "W0256", "message": message, "hint": hint, "path": used.step })
+        })
+    }
+
     /// Whether everything that it leads to was found and has no errors.
     pub fn is_whole(&self) -> bool {
         !self.nowhere.iter().any(|nowhere| nowhere.why.is_error())
@@ -154,13 +184,20 @@ impl Family {
     /// Prints the problems of the children, each with its file.
     pub fn report(&self) {
         for member in &self.members {
-            for diagnostic in &member.compiled.diagnostics {
+            for diagnostic in member.compiled.diagnostics.iter().chain(self.advice(&member.compiled)) {
                 say(&diagnostic.render(&member.compiled.shown, &member.source.shown));
             }
         }
         for nowhere in &self.nowhere {
             say(&nowhere.rendered);
         }
+        for (message, hint) in self.secrets.iter().map(missing_secret) {
+            say(&format!("warning[W0256]: {message}\n = hint: {hint}\n"));
+        }
+    }
+
+    fn advice<'c>(&self, compiled: &'c Compiled) -> &'c [Diagnostic] {
+        if self.is_check { &compiled.advice } else { &[] }
     }
 
     /// Formats the counts of errors and warnings, those of the first definition included.
@@ -168,8 +205,9 @@ impl Family {
         let all = || self.members.iter().map(|member| &member.compiled).chain([root]);
         let missing = self.nowhere.iter().filter(|nowhere| nowhere.why.is_error()).count();
         let errors = all().map(|compiled| compiled.errors().count()).sum::<usize>() + missing;
+        let advice = all().map(|compiled| self.advice(compiled).len()).sum::<usize>();
         let warnings = all().map(|compiled| compiled.warnings().count()).sum::<usize>();
-        let warnings = warnings + self.nowhere.len() - missing;
+        let warnings = warnings + advice + self.secrets.len() + self.nowhere.len() - missing;
         match (errors, warnings) {
             (0, 0) => "no problem".to_owned(),
             (0, warnings) => counted(warnings, "warning"),
@@ -192,7 +230,7 @@ impl Family {
         let members = self.members.iter().enumerate().map(|(place, member)| {
             let missing = |severity| self.missing_of(Some(place), severity);
             let errors: Vec<_> = member.compiled.errors().chain(missing(Severity::Error)).collect();
-            let warnings = member.compiled.warnings().chain(missing(Severity::Warning));
+            let warnings = member.compiled.warnings_and_advice().chain(missing(Severity::Warning));
             json!({
                 "path": member.name,
                 "file": member.source.shown,
@@ -235,6 +273,14 @@ impl Registered<'_> {
             Some(None) | None => Ok(None),
         }
     }
+}
+
+fn missing_secret(used: &SecretUse) -> (String, String) {
+    let SecretUse { step, secret } = used;
+    (
+        format!("step `{step}` reads the secret `{secret}`, which is not stored"),
+        format!("store it with `windlass secrets set {secret}`; without it the playbook cannot start"),
+    )
 }
 
 enum Found {

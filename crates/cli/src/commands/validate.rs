@@ -27,7 +27,8 @@ impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
         let compiled = compile(&source.text);
-        let family = Family::of(&compiled, &source, &self.target, Severity::Warning)?;
+        let mut family = Family::of(&compiled, &source, &self.target, Severity::Warning)?;
+        family.find_missing_secrets(&compiled, &self.target)?;
         if self.json {
             print_json(&compiled, &family)?;
         } else {
@@ -42,12 +43,15 @@ impl Validate {
 }
 
 fn print_json(compiled: &Compiled, family: &Family) -> anyhow::Result<()> {
+    let missing = family.missing_of_root(Severity::Warning);
+    let warnings = compiled.warnings_and_advice().chain(missing).map(|one| json!(one));
+    let warnings: Vec<Value> = warnings.chain(family.missing_secrets()).collect();
     let mut report = json!({
         "valid": compiled.is_valid() && family.is_whole(),
         "dialect": compiled.dialect,
         "name": compiled.name,
         "errors": compiled.errors().chain(family.missing_of_root(Severity::Error)).collect::<Vec<_>>(),
-        "warnings": compiled.warnings().chain(family.missing_of_root(Severity::Warning)).collect::<Vec<_>>(),
+        "warnings": warnings,
     });
     let children = family.to_json();
     if !children.is_empty() {
@@ -58,7 +62,7 @@ fn print_json(compiled: &Compiled, family: &Family) -> anyhow::Result<()> {
 
 fn print(compiled: &Compiled, family: &Family, source: &Source) -> anyhow::Result<()> {
     let file = &source.shown;
-    for diagnostic in &compiled.diagnostics {
+    for diagnostic in compiled.diagnostics.iter().chain(&compiled.advice) {
         eprintln!("{}", diagnostic.render(&compiled.shown, file));
     }
     family.report();

@@ -109,8 +109,8 @@ fn a_container_runs_with_the_engine_that_is_there() {
     assert_eq!(output(&run)["stdout"], "hi; there\n");
     let calls = place.lines("calls");
     let [removed, ran] = &calls[..] else { panic!("{calls:?}") };
-    assert!(removed.starts_with("<rm><--force><windlass-exec-"), "{removed}");
-    assert!(ran.starts_with("<run><--rm><--init><--name><windlass-exec-"), "{ran}");
+    assert!(removed.starts_with("<rm><--force><windlass-"), "{removed}");
+    assert!(ran.starts_with("<run><--rm><--init><--name><windlass-"), "{ran}");
     assert!(ran.ends_with("<--env><TOKEN><--volume></tmp:/data><alpine:3><echo><hi; there>"), "{ran}");
 }
 

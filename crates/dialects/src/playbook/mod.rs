@@ -1,5 +1,6 @@
 //! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
 
+mod advice;
 mod ambiguous;
 mod check;
 mod children;
@@ -9,6 +10,7 @@ mod lower;
 mod model;
 mod parse;
 mod pure;
+mod reads;
 mod schema;
 mod view;
 mod workbook;
@@ -43,14 +45,19 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
     ambiguous::check(&playbook, root, reader.problems);
+    reads::check(&playbook, root, &mut reader);
     keychain::check(&playbook, reader.problems);
     children::check(&playbook, reader.problems);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
+    let mut advice = Problems::default();
+    if net.is_some() {
+        advice::advise(&playbook, &mut advice);
+    }
     let children = children::children(&playbook, source, root);
     let code = code_places(source, playbook.steps.iter().flat_map(task_codes));
     let Playbook { name, path, workload, written, .. } = playbook;
     let manifest = Manifest { children, code, ..Manifest::default() };
-    Lowered { name, path, status: None, net, workload, manifest, written }
+    Lowered { name, path, status: None, net, workload, manifest, written, advice }
 }
 
 fn task_codes(step: &StepDef) -> impl Iterator<Item = TaskCode<'_>> {

@@ -57,6 +57,7 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
         ..Manifest::default()
     };
     Lowered {
+        advice: Problems::default(),
         name: workflow.name,
         path: None,
         status: workflow.status,

@@ -112,6 +112,9 @@ fn unknown(
         }
         return;
     }
+    if INPUTS.contains(&root) {
+        return unknown_input(read, at, names, problems);
+    }
     // An agent passes arguments of any name to its tools.
     if names.knows(root) || node.credentials.contains_key(root) || plan.on_demand.contains(&place) {
         return;
@@ -140,6 +143,19 @@ fn unknown(
             hint,
         );
     }
+}
+
+/// Roots of the inputs.
+const INPUTS: [&str; 2] = ["inputs", "workload"];
+
+/// Reports an input that the schema does not have.
+fn unknown_input(read: &Read, at: &std::ops::Range<usize>, names: &Names<'_>, problems: &mut Problems) {
+    let Some(key) = read.key.as_deref() else { return };
+    if names.inputs.is_empty() || names.inputs.contains(key) || key == HOOK || problems.is_full() {
+        return;
+    }
+    let hint = names::hint(key, names.inputs.iter().copied());
+    problems.add("W0241", at, format!("the inputs have no `{key}`"), hint);
 }
 
 /// Reports inputs whose bare name means a node.

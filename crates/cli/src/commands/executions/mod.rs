@@ -1,11 +1,13 @@
 //! `windlass executions`: shows executions and controls them.
 
 mod approve;
+mod artifacts;
 mod change;
 mod events;
 mod get;
 mod list;
 mod logs;
+mod output;
 mod retry;
 mod watch;
 
@@ -32,6 +34,8 @@ pub struct Executions {
 enum Command {
     List(list::List),
     Get(get::Get),
+    Output(output::Output),
+    Artifacts(artifacts::Artifacts),
     Events(events::Events),
     Logs(logs::Logs),
     Watch(watch::Watch),
@@ -55,6 +59,8 @@ impl Executions {
         match &self.command {
             Command::List(_)
             | Command::Get(_)
+            | Command::Output(_)
+            | Command::Artifacts(_)
             | Command::Events(_)
             | Command::Logs(_)
             | Command::Watch(_) => Need::Read,
@@ -73,6 +79,8 @@ impl Executions {
         match &self.command {
             Command::List(list) => list.run(client),
             Command::Get(get) => get.run(client),
+            Command::Output(output) => output.run(client),
+            Command::Artifacts(artifacts) => artifacts.run(client),
             Command::Events(events) => events.run(client),
             Command::Logs(logs) => logs.run(client),
             Command::Watch(watch) => watch.run(client),

@@ -1,12 +1,14 @@
 //! Inputs from the command line, which replace the definition's defaults.
 
 use crate::exit::Usage;
+use crate::progress::say;
 use serde_json::{Map, Value};
+use windlass_dialects::{Compiled, name_hint};
 use windlass_kernel::overlay;
 
 #[derive(Debug, clap::Args)]
 pub struct Inputs {
-    /// An input; VALUE is JSON, or else a text
+    /// An input; VALUE has the type that the definition declares or its default has, else it is JSON or a text
     #[arg(long = "input", value_name = "KEY=VALUE")]
     single: Vec<String>,
     /// Inputs as a JSON object, or @FILE with one
@@ -21,22 +23,76 @@ impl Inputs {
 
     /// Laid over those of an earlier execution.
     pub fn over(&self, earlier: Value) -> Result<Value, Usage> {
+        let given = self.given(&Declared { schema: None, defaults: &earlier })?;
         let mut inputs = earlier;
-        overlay(&mut inputs, self.given()?);
+        overlay(&mut inputs, given);
         Ok(inputs)
     }
 
+    /// Warns of inputs that the definition does not declare, which are seldom meant.
+    pub fn warn_of_unknown(&self, inputs: &Value, declared: &Declared<'_>) {
+        let known = declared.names();
+        for name in inputs.as_object().into_iter().flat_map(Map::keys) {
+            if !known.is_empty() && !known.contains(&name.as_str()) {
+                let hint = name_hint(name, known.iter().copied()).map(|hint| format!("; {hint}"));
+                say(&format!("warning: the definition has no input `{name}`{}", hint.unwrap_or_default()));
+            }
+        }
+    }
+
     /// Objects are merged key by key, anything else is replaced; a single input wins.
-    pub fn given(&self) -> Result<Value, Usage> {
+    pub fn given(&self, declared: &Declared<'_>) -> Result<Value, Usage> {
         let mut inputs = Value::Object(Map::new());
         if let Some(text) = &self.object {
             overlay(&mut inputs, Value::Object(object(text)?));
         }
         for text in &self.single {
-            let (key, value) = pair("--input", text)?;
+            let (key, value) = match text.split_once('=') {
+                Some((key, value)) if declared.is_text(key) => (key.to_owned(), as_text(value)),
+                _ => pair("--input", text)?,
+            };
             overlay(&mut inputs, Value::Object(Map::from_iter([(key, value)])));
         }
         Ok(inputs)
+    }
+}
+
+/// What a definition says about its inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared<'d> {
+    pub schema: Option<&'d Value>,
+    pub defaults: &'d Value,
+}
+
+impl<'d> Declared<'d> {
+    pub fn of(compiled: &'d Compiled) -> Declared<'d> {
+        Declared { schema: compiled.manifest.inputs_schema.as_ref(), defaults: &compiled.workload }
+    }
+
+    fn property(&self, name: &str) -> Option<&'d Value> {
+        self.schema?.get("properties")?.get(name)
+    }
+
+    /// Whether the input is a text, by its declared type or else by its default.
+    fn is_text(&self, name: &str) -> bool {
+        match self.property(name).and_then(|property| property.get("type")) {
+            Some(declared) => declared == "string",
+            None => self.defaults.get(name).is_some_and(Value::is_string),
+        }
+    }
+
+    fn names(&self) -> Vec<&'d str> {
+        let properties = self.schema.and_then(|schema| schema.get("properties")?.as_object());
+        let defaults = self.defaults.as_object();
+        properties.into_iter().chain(defaults).flat_map(Map::keys).map(String::as_str).collect()
+    }
+}
+
+/// A text as it is; one in the quotes of JSON without them.
+fn as_text(value: &str) -> Value {
+    match serde_json::from_str(value) {
+        Ok(Value::String(text)) => Value::String(text),
+        _ => Value::String(value.to_owned()),
     }
 }
 
@@ -113,6 +169,22 @@ mod tests {
         ] {
             assert_eq!(text(given), Ok(("k".to_owned(), expected)));
         }
+    }
+
+    #[test]
+    fn a_value_follows_the_declared_type_and_else_that_of_the_default() {
+        let schema =
+            json!({ "properties": { "version": { "type": "string" }, "count": { "type": "integer" } } });
+        let defaults = json!({ "tag": "1", "count": "1", "n": 1 });
+        let declared = Declared { schema: Some(&schema), defaults: &defaults };
+        let single = ["version=1.10", "tag=007", "count=2", "n=3", "free=4", "version=\"2\""];
+        let given = |single: &[&str]| {
+            let single = single.iter().map(ToString::to_string).collect();
+            Inputs { single, object: None }.given(&declared).map_err(|error| error.to_string())
+        };
+        let expected = json!({ "version": "1.10", "tag": "007", "count": 2, "n": 3, "free": 4 });
+        assert_eq!(given(&single[..5]), Ok(expected));
+        assert_eq!(given(&single[5..]), Ok(json!({ "version": "2" })));
     }
 
     #[test]

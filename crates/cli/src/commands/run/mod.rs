@@ -15,7 +15,7 @@ use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::Context;
 use ending::{Ending, Shows};
-use inputs::Inputs;
+use inputs::{Declared, Inputs};
 use serde_json::Value;
 use start::StartOptions;
 use std::path::PathBuf;
@@ -81,7 +81,9 @@ impl Run {
             say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         }
-        let inputs = self.inputs.given()?;
+        let declared = Declared::of(&compiled);
+        let inputs = self.inputs.given(&declared)?;
+        self.inputs.warn_of_unknown(&inputs, &declared);
         check_inputs(&compiled, &inputs)?;
         let name = compiled.name.as_deref().unwrap_or(&source.shown);
         let signals = signals::listen().context("cannot listen to signals")?;

@@ -3,12 +3,13 @@
 use super::find;
 use crate::api::Client;
 use crate::commands::run::ending::{Ending, Shows};
-use crate::commands::run::inputs::Inputs;
+use crate::commands::run::inputs::{Declared, Inputs};
 use crate::commands::run::start::{StartOptions, start_executions};
 use crate::signals;
 use anyhow::Context;
 use std::process::ExitCode;
 use std::rc::Rc;
+use windlass_dialects::compile;
 
 /// Run the newest version of a workflow and wait for its end, with the exit codes of `run`
 #[derive(Debug, clap::Args)]
@@ -28,10 +29,14 @@ pub struct Run {
 
 impl Run {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
-        let inputs = self.inputs.given()?;
+        let workflow = find(client, &self.workflow)?;
+        let stored = client.get(&["workflows", &workflow], &[])?;
+        let compiled = compile(stored["source"].as_str().unwrap_or_default());
+        let declared = Declared::of(&compiled);
+        let inputs = self.inputs.given(&declared)?;
+        self.inputs.warn_of_unknown(&inputs, &declared);
         let signals = signals::listen().context("cannot listen to signals")?;
-        let ids =
-            start_executions(client, &find(client, &self.workflow)?, &inputs, &StartOptions::default())?;
+        let ids = start_executions(client, &workflow, &inputs, &StartOptions::default())?;
         let shows = Shows { is_quiet: self.quiet, ..Shows::default() };
         Ending { client, json: self.json, shows }.until_rest(&ids, &signals)
     }

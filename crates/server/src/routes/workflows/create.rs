@@ -10,7 +10,7 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem, ProblemCode};
 use crate::routes::shared::{BodyRefusals, Refusals, check_name};
-use crate::versions::stored_manifest;
+use crate::versions::{missing_secrets, stored_manifest};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -162,9 +162,10 @@ pub(super) fn changed_meanwhile() -> Problem {
     Problem::new(ProblemCode::PreconditionFailed, message)
 }
 
-/// Those of the definition, and those about definitions that it starts and the tenant does not have yet.
+/// Those of the definition, and those about secrets and definitions that it uses and the tenant does not have yet.
 async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec<Detail>, Problem> {
-    let mut warnings: Vec<Detail> = compiled.warnings().map(Detail::from).collect();
+    let mut warnings: Vec<Detail> = compiled.warnings_and_advice().map(Detail::from).collect();
+    warnings.extend(missing_secrets(app, &caller.tenant, &compiled.manifest.secrets).await?);
     let own = compiled.name.clone();
     let children =
         compiled.manifest.children.iter().filter(|child| own.as_deref() != Some(child.path.as_str()));

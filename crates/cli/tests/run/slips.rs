@@ -1,0 +1,203 @@
+//! Slips of authors, found before they cost a run.
+
+use crate::rig::Place;
+use serde_json::{Value, json};
+
+/// Warnings of `validate` as `CODE line: message (hint)`.
+fn warnings(place: &Place) -> Vec<String> {
+    let report = place.windlass(&["validate", "play.yaml", "--json"]).expect(0).json();
+    let line = |warning: &Value| {
+        let text = |key: &str| warning[key].as_str().unwrap_or_default();
+        format!("{} {}: {} ({})", text("code"), warning["line"], text("message"), text("hint"))
+    };
+    report["warnings"].as_array().expect("warnings").iter().map(line).collect()
+}
+
+#[test]
+fn names_that_nothing_has_are_found_with_the_nearest_one() {
+    let place = Place::playing(
+        "workload: {nn: 1, name: x}
+workflow:
+- step: build
+  tool: {kind: shell, command: 'echo {{ workload.nm }}'}
+  next:
+    arcs:
+    - {step: end, when: \"{{ evnt.name == 'step.done' }}\", args: {code: '{{ build.exit_cod }}'}}
+    - {step: end, when: 'event.nam == steps.biuld.stdout and args.free and ctx.free'}
+- step: end
+  tool: {kind: noop, result: '{{ code }} {{ nn }} {{ buld.stdout }} {{ anything }}'}
+",
+    );
+    assert_eq!(
+        warnings(&place),
+        [
+            "W0254 7: `workload` has no input `nm` (did you mean `nn`?)",
+            "W0254 10: an expression reads `evnt`, and nothing here has that name (did you mean `event`?)",
+            "W0254 10: the result of step `build` has no field `exit_cod` (did you mean `exit_code`?)",
+            "W0254 11: `event` has no `nam` (did you mean `name`?)",
+            "W0254 11: an expression reads step `biuld`, which does not exist (did you mean `build`?)",
+            "W0254 13: an expression reads `buld`, and nothing here has that name (did you mean `build`?)",
+        ]
+    );
+    place.windlass(&["run", "play.yaml"]).expect(0).says("did you mean `event`?");
+}
+
+#[test]
+fn inputs_of_workflows_are_compared_with_their_schema() {
+    let place = Place::new();
+    place.write(
+        "flow.json",
+        r#"{"name": "w", "nodes": [
+            {"id": "t", "type": "trigger", "config": {"manualConfig": {"inputPayload": {"type": "object", "properties": {"name": {"type": "string"}}}}}},
+            {"id": "n", "type": "delay", "config": {"duration": "{{ inputs.nme }}", "unit": "ms"}}],
+          "edges": [{"id": "e", "source": "t", "target": "n"}]}"#,
+    );
+    let output = place.windlass(&["validate", "flow.json"]);
+    output.says("warning[W0241]: the inputs have no `nme`").says("did you mean `name`?");
+}
+
+#[test]
+fn routes_that_authors_seldom_mean_are_explained() {
+    let place = Place::playing(
+        "workflow:
+- step: test
+  tool: {kind: shell, command: 'true'}
+  next: {spec: {mode: inclusive}, arcs: [{step: left}, {step: right}]}
+- step: left
+  tool: {kind: shell, command: 'true'}
+  next: merge
+- step: right
+  next: merge
+- step: merge
+  tool: {kind: shell, command: 'echo ran >> output'}
+",
+    );
+    let done = "write `when: \"{{ event.name == 'step.done' }}\"` to end the branch after a failure";
+    let last = "lead one branch to it, or run it once at the end: `executor: {spec: {final_step: merge}}`";
+    assert_eq!(
+        warnings(&place),
+        [
+            format!(
+                "W0253 7: if step `test` fails, `left` runs all the same, and the execution still ends failed ({done}; 1 more step has such an arc)"
+            ),
+            format!("W0255 13: step `merge` runs once for each branch of `test` that reaches it ({last})"),
+        ]
+    );
+    place.run(&[], 0);
+    assert_eq!(place.lines("output").len(), 2, "it does what the advice says");
+    let quiet = place.windlass(&["run", "play.yaml"]).expect(0);
+    assert!(!quiet.err.contains("W0253"), "a run is no check: {}", quiet.err);
+}
+
+#[test]
+fn a_guarded_playbook_and_one_that_fails_fast_need_no_advice() {
+    for steps in [
+        "workflow:\n- {step: a, tool: {kind: shell, command: ls}, next: {step: b, when: \"{{ event.name == 'step.done' }}\"}}\n- {step: b, tool: {kind: noop}}\n",
+        "executor: {spec: {failure: fail_fast}}\nworkflow:\n- {step: a, tool: {kind: shell, command: ls}, next: b}\n- {step: b, tool: {kind: noop}}\n",
+        "workflow:\n- step: a\n  tool: {kind: shell, command: ls}\n  next: {arcs: [{step: c, when: \"{{ event.name == 'step.failed' }}\"}, {step: b}]}\n- {step: b, tool: {kind: noop}}\n- {step: c, tool: {kind: noop}}\n",
+    ] {
+        assert_eq!(warnings(&Place::playing(steps)), Vec::<String>::new(), "{steps}");
+    }
+}
+
+const SECRET: &str = "keychain: [{name: api, kind: secret, secret: api-key}]
+workflow:
+- step: call
+  tool: {kind: shell, command: 'echo ran >> output', env: {KEY: '{{ keychain.api.token }}'}}
+";
+
+#[test]
+fn a_secret_that_is_not_stored_is_a_warning_and_keeps_a_run_from_starting() {
+    let place = Place::playing(SECRET);
+    let said = "step `call` reads the secret `api-key`, which is not stored";
+    let output = place.windlass(&["validate", "play.yaml"]).expect(0).says(said);
+    let output = output.says("hint: store it with `windlass secrets set api-key`");
+    assert!(output.out.ends_with("1 step, 1 warning\n"), "{}", output.out);
+    assert_eq!(warnings(&place).len(), 1);
+    place.windlass(&["run", "play.yaml"]).expect(2).says("`windlass secrets set api-key`");
+    assert!(place.lines("output").is_empty());
+    place.given(&["secrets", "set", "api-key"], "a-long-value-of-a-key").expect(0);
+    assert_eq!(warnings(&place), Vec::<String>::new());
+    place.run(&[], 0);
+    assert_eq!(place.lines("output"), ["ran"]);
+}
+
+#[test]
+fn an_input_has_the_type_of_its_default_and_an_unknown_one_is_warned_of() {
+    let place = Place::playing(
+        "workload: {version: '1.0', count: 1, free: null}
+workflow:
+- {step: a, tool: {kind: noop, result: '{{ workload }}'}}
+",
+    );
+    let inputs =
+        ["--input", "version=1.10", "--input", "count=2", "--input", "free=1.10", "--input", "cuont=3"];
+    let output = place.windlass(&[&["run", "play.yaml", "--json"], &inputs[..]].concat()).expect(0);
+    let output = output.says("warning: the definition has no input `cuont`; did you mean `count`?");
+    assert_eq!(output.json()["inputs"], json!({ "version": "1.10", "count": 2, "free": 1.1, "cuont": 3 }));
+}
+
+const LARGE: &str = r#"
+workflow:
+- step: make
+  tool: {kind: python, code: 'result = {"rows": ["x" * 1000] * 200}'}
+  next: say
+- step: say
+  tool: {kind: python, code: 'result = "hello"'}
+"#;
+
+#[test]
+fn outputs_and_large_values_are_written_to_files() {
+    let place = Place::playing(LARGE);
+    let id = place.run(&[], 0)["executionId"].as_str().expect("an id").to_owned();
+    let printed = place.windlass(&["executions", "output", &id]).expect(0).json();
+    assert_eq!(printed, json!({ "say": "hello" }));
+    let said = place.windlass(&["executions", "output", &id, "say"]).expect(0);
+    assert_eq!(said.out, "hello");
+    place.windlass(&["executions", "output", &id, "make", "-o", "made.json"]).expect(0);
+    let made: Value = serde_json::from_str(&place.lines("made.json").join("\n")).expect("JSON");
+    assert_eq!(made["rows"].as_array().map(Vec::len), Some(200), "the value and not its reference");
+    place.windlass(&["executions", "output", &id, "mak"]).expect(2).says("no result of step `mak`");
+    place.windlass(&["executions", "output", &id, "make", "--firing", "2"]).expect(2);
+    let listed = place.windlass(&["executions", "artifacts", &id, "--json"]).expect(0).json();
+    let [artifact] = &listed["artifacts"].as_array().expect("a list")[..] else { panic!("{listed}") };
+    assert_eq!(artifact["place"], "make");
+    let written = place.windlass(&["executions", "artifacts", &id, "-o", "large"]).expect(0);
+    assert!(written.out.contains("large/make.json"), "{}", written.out);
+    let stored: Value = serde_json::from_str(&place.lines("large/make.json").join("\n")).expect("JSON");
+    assert_eq!(stored, made);
+}
+
+#[test]
+fn outputs_are_read_from_a_server() {
+    let place = Place::playing(LARGE);
+    let server = place.serve();
+    let place = place.at(&server);
+    let id = place.run(&[], 0)["executionId"].as_str().expect("an id").to_owned();
+    let printed = place.windlass(&["executions", "output", &id, "make"]).expect(0).json();
+    assert_eq!(printed["rows"].as_array().map(Vec::len), Some(200));
+    let listed = place.windlass(&["executions", "artifacts", &id]).expect(0);
+    assert!(listed.out.contains("  make  sha256:"), "{}", listed.out);
+}
+
+#[test]
+fn a_server_reports_slips_at_validation_and_refuses_a_start_without_its_secret() {
+    let place = Place::new();
+    let server = place.serve();
+    let text = format!("metadata: {{name: s}}\n{SECRET}  next: end\n- {{step: end, tool: {{kind: noop}}}}\n");
+    let request =
+        server.request(reqwest::Method::POST, "/api/v1/validate").header("content-type", "application/yaml");
+    let report: Value = request.body(text.clone()).send().expect("an answer").json().expect("JSON");
+    let codes: Vec<&str> = report["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["code"].as_str())
+        .collect();
+    assert_eq!((&report["valid"], &codes[..]), (&json!(true), &["W0253"][..]), "{report}");
+    assert!(report.to_string().contains("`windlass secrets set api-key`"), "{report}");
+    let id = server.define(&text);
+    let (status, refused) = server.post(&format!("/api/v1/workflows/{id}/execute"), &json!({}));
+    assert_eq!(status, 400);
+    assert!(refused.to_string().contains("`windlass secrets set api-key`"), "{refused}");
+}
