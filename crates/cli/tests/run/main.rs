@@ -19,9 +19,6 @@ mod retry;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod second_process;
-<<<<<<< HEAD
-mod waiting;
-=======
 mod slips;
->>>>>>> 4482062 (cli: find slips at validation, print outputs, and type inputs)
+mod waiting;
 mod workflows;

@@ -71,6 +71,7 @@ fn undefined_names_are_reported_when_the_inputs_are_known() {
         &["start -> a"],
         &[
             "W0241 4:42 nodes[1].config.command: an expression reads `citty`, and no node and no input of that name is known (did you mean `city`?)",
+            "W0241 4:42 nodes[1].config.command: the inputs have no `x` (known here: `city`)",
             "W0241 4:42 nodes[1].config.command: an expression reads `town`, and no node and no input of that name is known (an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`)",
         ],
     );
