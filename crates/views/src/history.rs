@@ -44,6 +44,8 @@ pub struct History {
     asked: BTreeMap<RunId, Millis>,
     /// The newest hold.
     hold: Option<ExecutionHold>,
+    /// Number of tokens by step and arc.
+    taken: BTreeMap<(StepId, u32), u32>,
     /// The last firing that a person ended, by step.
     manual: BTreeMap<StepId, (RunId, Fence)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
@@ -159,6 +161,11 @@ impl History {
     /// Returns when a gate denied a token.
     pub(crate) fn denied_at(&self, token: TokenId) -> Option<Millis> {
         self.denied.get(&token).copied()
+    }
+
+    /// Lists the arcs that carried tokens, by step and place, with the number of tokens.
+    pub fn taken_arcs(&self) -> impl Iterator<Item = (StepId, u32, u32)> {
+        self.taken.iter().map(|((step, arc), count)| (*step, *arc, *count))
     }
 
     #[must_use]
@@ -298,8 +305,13 @@ impl History {
             FiringChange::CompletedManually { fence, .. } => {
                 self.manual.insert(firing.step, (run, *fence));
             }
+            FiringChange::Routed { targets } => {
+                for (arc, _) in targets {
+                    *self.taken.entry((firing.step, *arc)).or_default() += 1;
+                }
+            }
             any_of![FiringChange: Waiting Woken Lost Yielded IterationStarted IterationEnded
-                ChildPaused ChildReturned AgentDecided Routed] => {}
+                ChildPaused ChildReturned AgentDecided] => {}
         }
     }
 
@@ -382,6 +394,7 @@ impl History {
         self.release_all();
         self.denied.clear();
         self.asked.clear();
+        self.taken.clear();
         self.manual.clear();
         self.completed.clear();
         self.settled.clear();

@@ -193,9 +193,9 @@ pub enum FiringChange {
     },
     ChildReturned,
     AgentDecided,
-    /// Its end was routed; `targets` are the steps that get a token.
+    /// Its end was routed; `targets` are the arcs that were taken, and the steps that get a token.
     Routed {
-        targets: Vec<Option<TokenRef>>,
+        targets: Vec<(u32, Option<TokenRef>)>,
     },
 }
 
@@ -300,7 +300,7 @@ impl Timeline {
                     let step = arcs.get(arc as usize)?.to;
                     Some(TokenRef { step, path: path.truncated(net.depth(step)) })
                 };
-                let targets = live.map(|emission| target(emission.arc)).collect();
+                let targets = live.map(|emission| (emission.arc, target(emission.arc))).collect();
                 Ok(Occurrence::Firing(FiringRef::new(*run, *step, path), FiringChange::Routed { targets }))
             }
             Event::Waiting { run, until, .. } => of(run, FiringChange::Waiting { until: *until }),
@@ -451,7 +451,7 @@ impl TimelineEntry {
         let about: Vec<Option<(StepId, &[u32])>> = match &self.occurrence {
             Occurrence::Execution(_) | Occurrence::Firing(_, FiringChange::ChildReturned) => Vec::new(),
             Occurrence::Firing(own, FiringChange::Routed { targets }) => {
-                let targets = targets.iter().map(|target| target.as_ref().map(token));
+                let targets = targets.iter().map(|(_, target)| target.as_ref().map(token));
                 std::iter::once(Some(firing(own))).chain(targets).collect()
             }
             Occurrence::Firing(own, _) => vec![Some(firing(own)); self.names.len()],

@@ -188,11 +188,26 @@ fn a_definition_and_an_execution_are_drawn() {
     let output = place.run(&[], 1);
     let id = output["executionId"].as_str().expect("an id");
     let coloured = place.windlass(&["executions", "get", id, "--graph"]).expect(0).out;
-    assert!(coloured.contains("a<br/>shell<br/>3 times, completed"), "{coloured}");
+    assert!(coloured.contains("a<br/>shell<br/>3 times · completed · "), "{coloured}");
+    assert!(coloured.contains("linkStyle 1,2 stroke-width:3px"), "{coloured}");
     assert!(coloured.contains("class n1 failed"), "{coloured}");
     place.windlass(&["executions", "get", id, "--graph", "--format", "svg", "-o", "run.svg"]).expect(0);
     let svg = std::fs::read_to_string(place.path("run.svg")).expect("a picture");
     assert!(svg.starts_with("<svg ") && svg.contains("b failed"), "{svg}");
+    assert!(svg.contains(">failed · ") && svg.contains(">1. ctx.k &lt; workload.n ×2</text>"), "{svg}");
+    assert_eq!(
+        (svg.matches("class=\"e k t\"").count(), svg.matches("class=\"e t\"").count()),
+        (1, 1),
+        "{svg}"
+    );
+    place.write(
+        "loop.yaml",
+        "workflow:\n- {step: each, tool: {kind: shell, command: 'test {{ n }} != 2'}, loop: {in: [1, 2, 3], iterator: n}}\n",
+    );
+    let output = place.windlass(&["run", "loop.yaml", "--json"]).expect(1).json();
+    let id = output["executionId"].as_str().expect("an id");
+    let graph = place.windlass(&["executions", "get", id, "--graph"]).expect(0).out;
+    assert!(graph.contains("<br/>failed · 3 iterations, 1 failed · "), "{graph}");
     place.write("bad.yaml", "workflow: [{step: a, next: b}]");
     place.windlass(&["graph", "bad.yaml"]).expect(2).says("nothing was drawn");
 }

@@ -109,6 +109,13 @@ fn wfl_02_wfl_07_nodes_are_reported_by_name_and_type_with_their_states() {
     );
     let graph = place.windlass(&["graph", "flow.json"]).expect(0).out;
     assert!(graph.contains("n1") && graph.contains("conditional"), "{graph}");
+    let id = output["executionId"].as_str().expect("an id");
+    let graph = place.windlass(&["executions", "get", id, "--graph", "--format", "svg"]).expect(0).out;
+    for (class, count) in [("e t", 3), ("e u", 2)] {
+        let found = graph.matches(&format!("<path class=\"{class}\" marker-end")).count();
+        assert_eq!(found, count, "edges of class {class} in {graph}");
+    }
+    assert!(graph.contains(">little</text>") && graph.contains(">completed · "), "{graph}");
 }
 
 #[test]

@@ -9,9 +9,7 @@ pub(super) fn write(picture: &Picture) -> String {
     let mut out = String::from(
         "digraph net {\n  node [fontname=\"monospace\", fontsize=11, style=\"rounded,filled\", fillcolor=\"white\"];\n  edge [fontname=\"monospace\", fontsize=10];\n",
     );
-    for (place, node) in picture.nodes.iter().enumerate() {
-        let _ = writeln!(out, "  n{place} [{}];", attributes(node));
-    }
+    scope(picture, None, "  ", &mut out);
     for (number, entry) in picture.entries.iter().enumerate() {
         let _ = writeln!(
             out,
@@ -25,13 +23,36 @@ pub(super) fn write(picture: &Picture) -> String {
     out
 }
 
+/// The steps in the body of a loop, or outside of all loops; a body is a cluster.
+fn scope(picture: &Picture, of: Option<usize>, indent: &str, out: &mut String) {
+    for (place, node) in picture.nodes.iter().enumerate().filter(|(_, node)| node.region == of) {
+        let _ = writeln!(out, "{indent}n{place} [{}];", attributes(node));
+        if picture.bodies.contains(&place) {
+            let title = for_dot(&node.name);
+            let _ = writeln!(
+                out,
+                "{indent}subgraph cluster{place} {{\n{indent}  label=\"loop {title}\"; style=dashed; color=purple;"
+            );
+            scope(picture, Some(place), &format!("{indent}  "), out);
+            let _ = writeln!(out, "{indent}}}");
+        }
+    }
+}
+
 fn attributes(node: &Node) -> String {
     let mark = node.mark.map(|mark| mark.label());
     let lines = std::iter::once(&node.name).chain(&node.captions).chain(mark.as_ref());
     let label: Vec<String> = lines.map(|line| for_dot(line)).collect();
     let shape = match node.shape {
-        Shape::Gate => "hexagon",
+        Shape::Gate => "octagon",
+        Shape::Choice => "diamond",
         Shape::Child => "box3d",
+        Shape::Data => "cylinder",
+        Shape::Person => "invtrapezium",
+        Shape::Model => "parallelogram",
+        Shape::Delay => "ellipse",
+        Shape::Trigger => "cds",
+        Shape::Loop => "folder",
         Shape::Pure | Shape::Work => "box",
     };
     let mut attributes = format!("shape={shape}, label=\"{}\"", label.join("\\n"));
@@ -50,7 +71,13 @@ fn arrow(edge: &Edge) -> String {
         EdgeKind::Exclusive => "",
         EdgeKind::Inclusive => ", penwidth=2",
         EdgeKind::Error => ", style=dashed",
+        EdgeKind::Tool => ", style=dotted",
+    };
+    let taken = match edge.taken {
+        Some(0) => ", color=\"#bbbbbb\", fontcolor=\"#888888\"",
+        Some(_) => ", penwidth=3",
+        None => "",
     };
     let label = edge.label.as_deref().unwrap_or_default();
-    format!("n{} -> n{} [label=\"{}\"{style}]", edge.from, edge.to, for_dot(label))
+    format!("n{} -> n{} [label=\"{}\"{style}{taken}]", edge.from, edge.to, for_dot(label))
 }

@@ -1,8 +1,11 @@
 //! Places for nodes and ways for edges, in layers from top to bottom.
 //!
 //! Edges that close a cycle are turned round while layers are found. Nodes are on even ranks; every edge passes a point
-//! on each rank between its ends, and its label has the first odd rank for itself, so that no label covers anything.
-//! Ranks are ordered by sweeps of the barycenter, then every point is pulled towards its neighbours.
+//! on each rank between its ends, and its label has room to the right of that point on the first odd rank, so that no
+//! label covers a line. Ranks are ordered by sweeps of the barycenter, then every point is pulled towards its neighbours.
+//! Ranks that are taller than a screen together are folded into columns (`fold.rs`).
+
+use super::fold::{Columns, fold};
 
 /// What is to be placed.
 pub(super) struct Box {
@@ -26,36 +29,78 @@ pub(super) struct Point {
 pub(super) struct Layout {
     /// Centres of the boxes.
     pub(super) boxes: Vec<Point>,
-    /// From the source's border to the target's.
+    /// From the source's border to the target's, in the order of the links.
     pub(super) ways: Vec<Way>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
 pub(super) struct Way {
-    pub(super) points: Vec<Point>,
+    pub(super) parts: Vec<Part>,
+    /// The left end of its label.
     pub(super) label: Point,
     /// It closes a cycle.
     pub(super) back: bool,
 }
 
+/// A part of a way.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    /// From one rank to the next.
+    Curve(Point, Point),
+    /// Straight lines from one column to the next.
+    Lines(Vec<Point>),
+}
+
+impl Part {
+    fn reversed(self) -> Part {
+        match self {
+            Part::Curve(from, to) => Part::Curve(to, from),
+            Part::Lines(points) => Part::Lines(points.into_iter().rev().collect()),
+        }
+    }
+
+    pub(super) fn shift(&mut self, by: Point) {
+        match self {
+            Part::Curve(from, to) => {
+                from.shift(by);
+                to.shift(by);
+            }
+            Part::Lines(points) => points.iter_mut().for_each(|point| point.shift(by)),
+        }
+    }
+}
+
+impl Point {
+    pub(super) fn shift(&mut self, by: Point) {
+        self.x += by.x;
+        self.y += by.y;
+    }
+}
+
 const GAP_X: f64 = 28.0;
 const GAP_RANK: f64 = 34.0;
-const MARGIN: f64 = 24.0;
+/// Free space around everything, in which edges between columns run.
+pub(super) const MARGIN: f64 = 24.0;
+/// From a line to its label.
+const LABEL_GAP: f64 = 6.0;
+const LABEL_HEIGHT: f64 = 16.0;
 const SWEEPS: usize = 12;
-const PULLS: usize = 24;
+const PULLS: usize = 48;
 /// Points on ranks between the ends of edges. Beyond it edges are straight lines: such a picture is too large to be read closely.
 const POINTS_MAX: usize = 60_000;
 
 /// A box, or the point at which an edge passes a rank.
 #[derive(Debug, Clone, Default)]
-struct Spot {
-    rank: usize,
-    width: f64,
-    height: f64,
+pub(super) struct Spot {
+    pub(super) rank: usize,
+    /// How far it reaches to the left and to the right of `x`.
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) height: f64,
     up: Vec<usize>,
     down: Vec<usize>,
-    x: f64,
+    pub(super) x: f64,
 }
 
 /// `last` is placed under everything else, unless links place it.
@@ -68,13 +113,16 @@ pub(super) fn layout(boxes: &[Box], links: &[Link], entries: &[usize], last: Opt
     let mut spots: Vec<Spot> = boxes
         .iter()
         .zip(&ranks)
-        .map(|(b, rank)| Spot { rank: rank * 2, width: b.width, height: b.height, ..Spot::default() })
+        .map(|(b, rank)| {
+            let half = b.width / 2.0;
+            Spot { rank: rank * 2, left: half, right: half, height: b.height, ..Spot::default() }
+        })
         .collect();
     let chains = thread(&mut spots, links, &back);
     let mut order = by_rank(&spots, entries);
     sweep(&spots, &mut order);
     pull(&mut spots, &order);
-    finish(boxes, links, &back, spots, &chains, &order)
+    finish(boxes.len(), &back, &spots, &chains, &order)
 }
 
 /// Which links close a cycle, by a search in depth from the entries and then from whatever is left.
@@ -151,9 +199,10 @@ fn thread(spots: &mut Vec<Spot>, links: &[Link], back: &[bool]) -> Vec<Vec<usize
         for rank in first + 1..first + 1 + between {
             // Near the step that chooses.
             let labelled = if *back { first + between } else { first + 1 };
-            let width = if rank == labelled { link.label_width } else { 0.0 };
-            let height = if width > 0.0 { 16.0 } else { 0.0 };
-            spots.push(Spot { rank, width, height, ..Spot::default() });
+            let has_label = rank == labelled && link.label_width > 0.0;
+            let right = if has_label { link.label_width + LABEL_GAP } else { 0.0 };
+            let height = if has_label { LABEL_HEIGHT } else { 0.0 };
+            spots.push(Spot { rank, right, height, ..Spot::default() });
             chain.push(spots.len() - 1);
         }
         chain.push(bottom);
@@ -216,10 +265,13 @@ fn pull(spots: &mut [Spot], order: &[Vec<usize>]) {
     for rank in order {
         let mut x = 0.0;
         for spot in rank {
-            x += spots[*spot].width / 2.0;
+            x += spots[*spot].left;
             spots[*spot].x = x;
-            x += spots[*spot].width / 2.0 + GAP_X;
+            x += spots[*spot].right + GAP_X;
         }
+        // Around one middle, so that a chain is straight from the beginning.
+        let middle = rank.iter().map(|spot| spots[*spot].x).sum::<f64>() / rank.len().max(1) as f64;
+        rank.iter().for_each(|spot| spots[*spot].x -= middle);
     }
     for round in 0..PULLS {
         for step in 0..order.len() {
@@ -238,7 +290,7 @@ fn middle(spots: &[Spot], spot: usize) -> f64 {
 
 /// The average of what pushing from the left and pushing from the right would give: both keep the gaps.
 fn settle(spots: &mut [Spot], rank: &[usize], wanted: &[f64]) {
-    let apart = |a: usize, b: usize| (spots[a].width + spots[b].width) / 2.0 + GAP_X;
+    let apart = |a: usize, b: usize| spots[a].right + spots[b].left + GAP_X;
     let mut left = wanted.to_vec();
     for at in 1..rank.len() {
         left[at] = left[at].max(left[at - 1] + apart(rank[at - 1], rank[at]));
@@ -253,53 +305,83 @@ fn settle(spots: &mut [Spot], rank: &[usize], wanted: &[f64]) {
 }
 
 fn finish(
-    boxes: &[Box],
-    links: &[Link],
+    boxes: usize,
     back: &[bool],
-    mut spots: Vec<Spot>,
+    spots: &[Spot],
     chains: &[Vec<usize>],
     order: &[Vec<usize>],
 ) -> Layout {
-    let leftmost = spots.iter().map(|spot| spot.x - spot.width / 2.0).fold(f64::INFINITY, f64::min);
-    let shift = if leftmost.is_finite() { MARGIN - leftmost } else { 0.0 };
-    spots.iter_mut().for_each(|spot| spot.x += shift);
-    let (heights, height) = heights(&spots, order);
-    let width = spots.iter().map(|spot| spot.x + spot.width / 2.0).fold(0.0, f64::max) + MARGIN;
-    let centre = |spot: usize| Point { x: spots[spot].x, y: heights[spots[spot].rank] };
-    let ports = ports(&spots, chains);
-    let ways = chains.iter().zip(links).zip(back).zip(&ports).map(|(((chain, _), back), (top, bottom))| {
-        let mut points: Vec<Point> = chain.iter().map(|spot| centre(*spot)).collect();
-        let last = points.len() - 1;
-        points[0] = Point { x: points[0].x + top, y: points[0].y + spots[chain[0]].height / 2.0 };
-        points[last] =
-            Point { x: points[last].x + bottom, y: points[last].y - spots[chain[last]].height / 2.0 };
-        let label = match (&points[..], back) {
-            ([_, label, .., _], false) | ([_, .., label, _], true) => *label,
-            _ => between(points[0], points[last]),
-        };
-        if *back {
-            points.reverse();
-        }
-        Way { points, label, back: *back }
+    let columns = fold(spots, chains, order, &heights(spots, order));
+    let ports = ports(spots, chains);
+    let ways = chains.iter().zip(back).zip(ports).enumerate().map(|(number, ((chain, back), ports))| {
+        let parts = parts(spots, &columns, (number, chain), ports);
+        let label = label_of(&parts, *back);
+        let parts = if *back { parts.into_iter().rev().map(Part::reversed).collect() } else { parts };
+        Way { parts, label, back: *back }
     });
-    let ways = ways.collect();
-    Layout { boxes: (0..boxes.len()).map(centre).collect(), ways, width, height }
+    let (ways, (width, height)) = (ways.collect(), columns.size());
+    Layout { boxes: (0..boxes).map(|spot| columns.place(&spots[spot])).collect(), ways, width, height }
+}
+
+/// The way along a chain, from its upper end to its lower one.
+fn parts(
+    spots: &[Spot],
+    columns: &Columns,
+    (number, chain): (usize, &[usize]),
+    (top, bottom): (f64, f64),
+) -> Vec<Part> {
+    let end = |spot: usize, right: f64, down: f64| {
+        let Point { x, y } = columns.place(&spots[spot]);
+        Point { x: x + right, y: y + down * spots[spot].height / 2.0 }
+    };
+    let last = chain.len() - 1;
+    let mut parts = Vec::with_capacity(chain.len());
+    for at in 0..last {
+        let from = match at {
+            0 => end(chain[at], top, 1.0),
+            // Along a label the line is straight.
+            _ => end(chain[at], 0.0, 1.0),
+        };
+        let to = if at + 1 == last { end(chain[last], bottom, -1.0) } else { end(chain[at + 1], 0.0, -1.0) };
+        parts.push(match columns.lines(spots[chain[at]].rank, spots[chain[at + 1]].rank, number, from, to) {
+            Some(lines) => Part::Lines(lines),
+            None => Part::Curve(from, to),
+        });
+        if at + 1 < last && spots[chain[at + 1]].height > 0.0 {
+            parts.push(Part::Curve(to, end(chain[at + 1], 0.0, 1.0)));
+        }
+    }
+    parts
+}
+
+/// The middle of the straight part along the label, which is the second of a way and the last but one of a way back.
+fn label_of(parts: &[Part], back: bool) -> Point {
+    let middle = |part: &Part| match part {
+        Part::Curve(from, to) => between(*from, *to),
+        Part::Lines(points) => between(points[0], points[points.len() - 1]),
+    };
+    let at = match (parts, back) {
+        ([_, along, _, ..], false) | ([.., _, along, _], true) => middle(along),
+        ([only, ..], _) => middle(only),
+        ([], _) => Point { x: 0.0, y: 0.0 },
+    };
+    Point { x: at.x + LABEL_GAP, y: at.y }
 }
 
 fn between(a: Point, b: Point) -> Point {
     Point { x: f64::midpoint(a.x, b.x), y: f64::midpoint(a.y, b.y) }
 }
 
-/// The middle of every rank, and the height of all.
-fn heights(spots: &[Spot], order: &[Vec<usize>]) -> (Vec<f64>, f64) {
-    let mut y = MARGIN;
-    let mut middles = Vec::with_capacity(order.len());
+/// The middle and the height of every rank, from 0.
+fn heights(spots: &[Spot], order: &[Vec<usize>]) -> Vec<(f64, f64)> {
+    let mut y = 0.0;
+    let mut ranks = Vec::with_capacity(order.len());
     for rank in order {
         let tall = rank.iter().map(|spot| spots[*spot].height).fold(0.0, f64::max);
-        middles.push(y + tall / 2.0);
+        ranks.push((y + tall / 2.0, tall));
         y += tall + GAP_RANK / 2.0;
     }
-    (middles, y - GAP_RANK / 2.0 + MARGIN)
+    ranks
 }
 
 /// How far from the middle of its box each link begins and ends: side by side, in the order of where they go.
@@ -317,7 +399,7 @@ fn ports(spots: &[Spot], chains: &[Vec<usize>]) -> Vec<(f64, f64)> {
     {
         let mut ends = ends.clone();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let room = (spots[*spot].width - 16.0).max(0.0);
+        let room = (spots[*spot].left + spots[*spot].right - 16.0).max(0.0);
         let gap = (room / ends.len() as f64).min(22.0);
         for (number, (_, place)) in ends.iter().enumerate() {
             let offset = (number as f64 - (ends.len() as f64 - 1.0) / 2.0) * gap;

@@ -7,17 +7,45 @@ use std::fmt::Write;
 
 pub(super) fn write(picture: &Picture) -> String {
     let mut out = String::from("flowchart TD\n");
-    for (place, node) in picture.nodes.iter().enumerate() {
-        let _ = writeln!(out, "  n{place}{}", body(node));
-    }
+    scope(picture, None, "  ", &mut out);
     for (number, entry) in picture.entries.iter().enumerate() {
         let _ = writeln!(out, "  start{number}(( )) --> n{entry}");
     }
     for edge in &picture.edges {
         let _ = writeln!(out, "  {}", arrow(edge));
     }
+    edge_styles(picture, &mut out);
     classes(picture, &mut out);
     out
+}
+
+/// The steps in the body of a loop, or outside of all loops; a body is a subgraph.
+fn scope(picture: &Picture, of: Option<usize>, indent: &str, out: &mut String) {
+    for (place, node) in picture.nodes.iter().enumerate().filter(|(_, node)| node.region == of) {
+        let _ = writeln!(out, "{indent}n{place}{}", body(node));
+        if picture.bodies.contains(&place) {
+            let _ = writeln!(out, "{indent}subgraph l{place}[\"loop {}\"]", for_mermaid(&node.name));
+            scope(picture, Some(place), &format!("{indent}  "), out);
+            let _ = writeln!(out, "{indent}end");
+        }
+    }
+}
+
+/// Edges are numbered in the order of their lines; those of the entries come first.
+fn edge_styles(picture: &Picture, out: &mut String) {
+    let numbers = |wanted: fn(u32) -> bool| {
+        let all = picture.edges.iter().zip(picture.entries.len()..);
+        let found =
+            all.filter(|(edge, _)| edge.taken.is_some_and(wanted)).map(|(_, number)| number.to_string());
+        found.collect::<Vec<_>>().join(",")
+    };
+    let (taken, others) = (numbers(|count| count > 0), numbers(|count| count == 0));
+    if !taken.is_empty() {
+        let _ = writeln!(out, "  linkStyle {taken} stroke-width:3px");
+    }
+    if !others.is_empty() {
+        let _ = writeln!(out, "  linkStyle {others} stroke:#bbb,color:#888");
+    }
 }
 
 fn body(node: &Node) -> String {
@@ -27,9 +55,15 @@ fn body(node: &Node) -> String {
     let text = text.join("<br/>");
     match node.shape {
         Shape::Gate => format!("{{{{\"{text}\"}}}}"),
+        Shape::Choice => format!("{{\"{text}\"}}"),
         Shape::Child => format!("[[\"{text}\"]]"),
         Shape::Pure => format!("([\"{text}\"])"),
-        Shape::Work => format!("[\"{text}\"]"),
+        Shape::Data => format!("[(\"{text}\")]"),
+        Shape::Person => format!("[\\\"{text}\"/]"),
+        Shape::Model => format!("[/\"{text}\"/]"),
+        Shape::Delay => format!("(\"{text}\")"),
+        Shape::Trigger => format!(">\"{text}\"]"),
+        Shape::Work | Shape::Loop => format!("[\"{text}\"]"),
     }
 }
 
@@ -37,7 +71,7 @@ fn arrow(edge: &Edge) -> String {
     let line = match edge.kind {
         EdgeKind::Exclusive => "-->",
         EdgeKind::Inclusive => "==>",
-        EdgeKind::Error => "-.->",
+        EdgeKind::Error | EdgeKind::Tool => "-.->",
     };
     match &edge.label {
         Some(label) => format!("n{} {line}|\"{}\"| n{}", edge.from, for_mermaid(label), edge.to),

@@ -2,15 +2,18 @@
 //! execution. Drawn from the Net, so it is the same for every dialect, and what it shows is what runs.
 
 mod dot;
+mod fold;
+mod frames;
 mod layout;
 mod marks;
 mod mermaid;
+mod outline;
 mod svg;
 pub(crate) mod text;
 
-pub use marks::{Mark, Marks, State, marks};
+pub use marks::{Iterations, Mark, Marks, State, Taken, marks};
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use text::{bare, shortened};
 use windlass_kernel::net::{Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work};
@@ -65,6 +68,8 @@ pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, 
     })
 }
 
+/// Frames around a step: more are too narrow to be told apart, and every level indents the text formats further.
+const FRAMES_MAX: usize = 12;
 /// Characters of a name, of a caption and of a guard that are shown; the whole is in the definition.
 const NAME_MAX: usize = 40;
 const CAPTION_MAX: usize = 48;
@@ -76,6 +81,8 @@ struct Picture {
     edges: Vec<Edge>,
     /// Whether the first tokens are there.
     entries: Vec<usize>,
+    /// Loops with steps in their bodies.
+    bodies: BTreeSet<usize>,
     /// Whether it shows an execution.
     marked: bool,
 }
@@ -86,19 +93,53 @@ struct Node {
     /// What it does, its loop, its gate: a line each.
     captions: Vec<String>,
     shape: Shape,
+    /// The loop whose body it is in.
+    region: Option<usize>,
     is_final: bool,
     mark: Option<Mark>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kinds of steps that a picture tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Work,
+    /// Reads or changes a database.
+    Data,
+    /// A model, or an agent that uses one.
+    Model,
     /// Decided without a worker.
     Pure,
+    /// Chooses one of its handles.
+    Choice,
+    /// Runs its body, or itself, several times.
+    Loop,
     /// Another execution.
     Child,
+    /// Waits for a time.
+    Delay,
+    /// Waits for a person.
+    Person,
     /// Tokens wait before it.
     Gate,
+    Trigger,
+}
+
+impl Shape {
+    fn word(self) -> &'static str {
+        match self {
+            Shape::Work => "task",
+            Shape::Data => "database",
+            Shape::Model => "model",
+            Shape::Pure => "no worker",
+            Shape::Choice => "choice",
+            Shape::Loop => "loop",
+            Shape::Child => "child",
+            Shape::Delay => "delay",
+            Shape::Person => "approval",
+            Shape::Gate => "gate",
+            Shape::Trigger => "trigger",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -107,6 +148,8 @@ struct Edge {
     to: usize,
     label: Option<String>,
     kind: EdgeKind,
+    /// Number of times it was taken; None without an execution.
+    taken: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,26 +160,64 @@ enum EdgeKind {
     Inclusive,
     /// Taken when the step failed.
     Error,
+    /// From an agent to a step that it may run.
+    Tool,
 }
 
 impl Picture {
     fn of(net: &Net, marks: Option<&Marks>) -> Picture {
-        let none = BTreeMap::new();
-        let marks_by_step = marks.unwrap_or(&none);
+        let mut edges: Vec<Edge> = net.steps().flat_map(|(id, step)| edges(net, id, step, marks)).collect();
+        edges.extend(net.steps().flat_map(|(id, step)| tools(net, id, step, marks)));
+        let frames = frames_of(net);
         Picture {
-            nodes: net.steps().map(|(id, step)| node(net, id, step, marks_by_step)).collect(),
-            edges: net.steps().flat_map(|(id, step)| edges(net, id, step)).collect(),
+            nodes: net
+                .steps()
+                .zip(&frames)
+                .map(|((id, step), region)| node(net, (id, step), *region, marks))
+                .collect(),
+            edges,
             entries: net.entries().iter().map(|id| id.index()).collect(),
+            bodies: frames.into_iter().flatten().collect(),
             marked: marks.is_some(),
         }
     }
+
+    /// Steps that begin an iteration of the loop.
+    fn body_entries(&self, of: Option<usize>) -> impl Iterator<Item = usize> {
+        let begins = move |edge: &&Edge| of == Some(edge.from) && self.nodes[edge.to].region == of;
+        self.edges.iter().filter(begins).map(|edge| edge.to)
+    }
 }
 
-fn node(net: &Net, id: StepId, step: &Step, marks: &Marks) -> Node {
+/// The loop whose frame each step is in. Bodies that are nested too deep have no frames of their own.
+fn frames_of(net: &Net) -> Vec<Option<usize>> {
+    let around = |step: &usize| net.step(StepId(u32::try_from(*step).ok()?)).region.map(StepId::index);
+    let mut found: Vec<Option<(Option<usize>, usize)>> = vec![None; net.steps().count()];
+    for step in 0..found.len() {
+        // From the innermost loop outwards, to one that is known.
+        let mut chain = vec![step];
+        while let Some(next) =
+            around(&chain[chain.len() - 1]).filter(|_| found[chain[chain.len() - 1]].is_none())
+        {
+            chain.push(next);
+        }
+        for at in chain.into_iter().rev() {
+            if found[at].is_none() {
+                let frame = around(&at).and_then(|region| {
+                    let (outer, depth) = found[region]?;
+                    Some(if depth < FRAMES_MAX { (Some(region), depth + 1) } else { (outer, depth) })
+                });
+                found[at] = Some(frame.unwrap_or((None, 0)));
+            }
+        }
+    }
+    found.into_iter().map(|found| found.and_then(|(frame, _)| frame)).collect()
+}
+
+fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Option<&Marks>) -> Node {
     let is_final = net.policy().finish == Finish::Step(id);
     let mut captions = vec![step.shown.as_ref().map_or_else(|| work(step), |shown| shown.kind.clone())];
     captions.extend(step.repeat.as_ref().map(repeat));
-    captions.extend(step.region.map(|region| format!("in the loop {}", net.step(region).name)));
     captions.extend(gate(step));
     captions.extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source()))));
     if chooses(net, step) && step.router.mode == RouterMode::Inclusive {
@@ -149,18 +230,40 @@ fn node(net: &Net, id: StepId, step: &Step, marks: &Marks) -> Node {
         name: shortened(step.shown.as_ref().map_or(&step.name, |shown| &shown.title), NAME_MAX),
         captions: captions.iter().map(|caption| shortened(caption, CAPTION_MAX)).collect(),
         shape: shape(step),
+        region,
         is_final,
-        mark: marks.get(&id).copied(),
+        mark: marks.and_then(|marks| marks.steps.get(&id)).copied(),
     }
 }
 
 fn shape(step: &Step) -> Shape {
     match &step.work {
         _ if step.admit.is_some() => Shape::Gate,
+        _ if step.trigger => Shape::Trigger,
+        _ if step.router.conditional => Shape::Choice,
+        _ if step.repeat.is_some() => Shape::Loop,
         Work::Child { .. } => Shape::Child,
-        Work::Pure { .. } | Work::Delay { .. } => Shape::Pure,
-        Work::Task { .. } | Work::Approval { .. } => Shape::Work,
+        Work::Delay { .. } => Shape::Delay,
+        Work::Approval { .. } => Shape::Person,
+        Work::Pure { .. } => Shape::Pure,
+        Work::Task { spec } => {
+            let kinds = kinds(spec);
+            let all = |of: &[&str]| !kinds.is_empty() && kinds.iter().all(|kind| of.contains(&kind.as_str()));
+            if all(&["postgres", "sqlite", "duckdb", "sql"]) {
+                Shape::Data
+            } else if all(&["llm", "agent", "ai_agent", "model"]) {
+                Shape::Model
+            } else {
+                Shape::Work
+            }
+        }
     }
+}
+
+/// The tools of a step's tasks.
+fn kinds(spec: &serde_json::Value) -> Vec<String> {
+    let pipeline: Pipeline = serde_json::from_value(spec.clone()).unwrap_or_default();
+    pipeline.tasks.into_iter().map(|task| task.kind).collect()
 }
 
 fn work(step: &Step) -> String {
@@ -177,8 +280,7 @@ fn work(step: &Step) -> String {
         Work::Approval { .. } => "approval".to_owned(),
         Work::Delay { .. } => "delay".to_owned(),
         Work::Task { spec } => {
-            let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
-            let kinds: Vec<&str> = pipeline.tasks.iter().map(|task| task.kind.as_str()).collect();
+            let kinds = kinds(spec);
             if kinds.is_empty() { "task".to_owned() } else { kinds.join(" · ") }
         }
     }
@@ -211,34 +313,73 @@ fn chooses(net: &Net, step: &Step) -> bool {
     net.policy().join == Join::Each && step.router.arcs.len() > 1
 }
 
-fn edges(net: &Net, id: StepId, step: &Step) -> Vec<Edge> {
+fn edges(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge> {
     let exclusive = net.policy().join == Join::Each && step.router.mode == RouterMode::Exclusive;
+    // The handles of a loop with a body.
+    let is_loop = step.router.arcs.iter().any(|arc| net.is_body_arc(id, arc));
     let edge = |(place, arc): (usize, &JoinArc)| Edge {
         from: id.index(),
         to: arc.to.index(),
         label: match net.is_body_arc(id, arc) {
-            true => Some("each iteration".to_owned()),
+            true => Some("body".to_owned()),
+            false if is_loop && arc.on == On::End && arc.guard.is_none() => Some("done".to_owned()),
             false => label(step, place, arc, exclusive),
         },
-        kind: match (arc.on, exclusive) {
-            (On::Error, _) => EdgeKind::Error,
-            (On::End, true) => EdgeKind::Exclusive,
-            (On::End, false) => EdgeKind::Inclusive,
+        kind: match arc.on {
+            On::Error => EdgeKind::Error,
+            On::End if chooses(net, step) && !exclusive => EdgeKind::Inclusive,
+            On::End => EdgeKind::Exclusive,
         },
+        taken: marks.map(|marks| match net.is_body_arc(id, arc) {
+            // An iteration begins without a token on the arc.
+            true => marks.firings(arc.to),
+            false => marks.taken(Taken { from: id, arc: place }, arc.to),
+        }),
     };
     step.router.arcs.iter().enumerate().map(edge).collect()
 }
 
-/// The guard; where the order counts, with its place in it.
+/// Edges to the steps that an agent may run.
+fn tools(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge> {
+    let Work::Task { spec } = &step.work else { return Vec::new() };
+    let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
+    let listed = pipeline.tasks.iter().filter_map(|task| task.config.get("tools")?.as_array());
+    let numbers = listed.flatten().filter_map(|tool| u32::try_from(tool.get("step")?.as_u64()?).ok());
+    let steps = numbers.map(StepId).filter(|tool| net.knows(*tool) && net.step(*tool).on_demand);
+    let edge = |to: StepId| Edge {
+        from: id.index(),
+        to: to.index(),
+        label: Some("tool".to_owned()),
+        kind: EdgeKind::Tool,
+        taken: marks.map(|marks| marks.firings(to)),
+    };
+    steps.map(edge).collect()
+}
+
+/// The handle or the guard; where the order counts, with its place in it.
 fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<String> {
     let ordered = exclusive && step.router.arcs.len() > 1;
     let guard = match (&arc.guard, arc.on) {
-        // What a step says of itself is the edge's to say.
-        (Some(guard), _) => bare(&guard.source().replace(&format!("steps[{:?}].", step.name), "")),
-        (None, On::Error) => "on error".to_owned(),
+        (Some(guard), _) => {
+            // What a step says of itself is the edge's to say.
+            let own = bare(&guard.source().replace(&format!("steps[{:?}].", step.name), ""));
+            if step.router.conditional { handle(&own) } else { own }
+        }
+        (None, On::Error) => "error".to_owned(),
         (None, On::End) if ordered && place > 0 => "else".to_owned(),
         (None, On::End) => return None,
     };
     let guard = if ordered { format!("{}. {guard}", place + 1) } else { guard };
     Some(shortened(&guard, GUARD_MAX))
+}
+
+/// The name of the handle that the guard of a choice stands for.
+fn handle(guard: &str) -> String {
+    let branch = guard.strip_prefix("branch == ").and_then(|name| serde_json::from_str(name).ok());
+    match guard {
+        "result" => "true".to_owned(),
+        "not result" => "false".to_owned(),
+        "matched is none" => "default".to_owned(),
+        _ => branch.unwrap_or_else(|| guard.to_owned()),
+    }
 }

@@ -1,7 +1,8 @@
 //! Nets as pictures.
 
 use crate::compiled::{net, playbook};
-use windlass_dialects::graph::{Format, Mark, Marks, State, draw};
+use std::collections::BTreeMap;
+use windlass_dialects::graph::{Format, Iterations, Mark, Marks, State, Taken, draw};
 use windlass_kernel::StepId;
 
 const STEPS: &str = r#"
@@ -49,8 +50,8 @@ fn mermaid_shows_guards_modes_gates_loops_entry_and_final_step() {
 fn dot_shows_the_same() {
     let diagnostic = drawn(Format::Dot);
     for line in [
-        r#"  n1 [shape=box, label="b\nshell · http\nfor x in workload.xs, 2 at a time"];"#,
-        r#"  n2 [shape=hexagon, label="c\nplaybook other/one\ngate: ctx.ok"];"#,
+        r#"  n1 [shape=folder, label="b\nshell · http\nfor x in workload.xs, 2 at a time"];"#,
+        r#"  n2 [shape=octagon, label="c\nplaybook other/one\ngate: ctx.ok"];"#,
         r#"  n3 [shape=box, label="d\nsets n\nfinal step", peripheries=2];"#,
         "  start0 -> n0;",
         r#"  n0 -> n1 [label="ctx.n > 1", penwidth=2];"#,
@@ -63,25 +64,51 @@ fn dot_shows_the_same() {
 
 #[test]
 fn an_execution_colours_its_steps_and_shows_how_often_they_fired() {
-    let mark = |state, firings, failures| Mark { state, firings, failures };
-    let marks = Marks::from([
-        (StepId(0), mark(State::Completed, 1, 0)),
-        (StepId(1), mark(State::Running, 3, 1)),
+    let mark = |state, firings, failures| Mark { state, firings, failures, ..Mark::default() };
+    let steps = BTreeMap::from([
+        (StepId(0), Mark { duration_ms: Some(61_500), attempts: 2, ..mark(State::Completed, 1, 0) }),
+        (
+            StepId(1),
+            Mark {
+                duration_ms: Some(5),
+                iterations: Some(Iterations { begun: 500, failed: 10, is_partial: false }),
+                ..mark(State::Running, 3, 1)
+            },
+        ),
         (StepId(2), mark(State::Waiting, 0, 0)),
     ]);
+    let arc = |from, arc| Taken { from: StepId(from), arc };
+    let marks = Marks { steps, arcs: BTreeMap::from([(arc(0, 0), 1), (arc(1, 0), 2)]), ..Marks::default() };
     let draw = |format| draw(&net(&text()), Some(&marks), format).unwrap();
     let mermaid = draw(Format::Mermaid);
-    assert!(mermaid.contains("at a time<br/>3 times, 1 failed, running\"]"), "{mermaid}");
+    assert!(
+        mermaid.contains("at a time<br/>3 times · 1 failed · running · 500 iterations, 10 failed\"]"),
+        "{mermaid}"
+    );
+    assert!(mermaid.contains("<br/>completed · 2 attempts · 1 min 1 s\"])"), "{mermaid}");
+    assert!(
+        mermaid.contains("  linkStyle 1,3 stroke-width:3px\n  linkStyle 2,4,5 stroke:#bbb,color:#888\n"),
+        "{mermaid}"
+    );
     for class in ["  class n0 completed\n", "  class n1 running\n", "  class n2 waiting\n"] {
         assert!(mermaid.contains(class), "{mermaid}");
     }
     assert!(!mermaid.contains("failed fill"), "only what is there has a colour: {mermaid}");
-    assert!(draw(Format::Dot).contains(r##"3 times, 1 failed, running", fillcolor="#cfe2fb""##));
+    assert!(
+        draw(Format::Dot)
+            .contains(r##"3 times · 1 failed · running · 500 iterations, 10 failed", fillcolor="#cfe2fb""##)
+    );
+    assert!(draw(Format::Dot).contains(r#"n0 -> n1 [label="ctx.n > 1", penwidth=2, penwidth=3];"#));
+    assert!(draw(Format::Dot).contains(r##"n0 -> n2 [label="", penwidth=2, color="#bbbbbb""##));
     let svg = draw(Format::Svg);
     assert!(
-        svg.contains("class=\"b running\"") && svg.contains(">3 times, 1 failed, running</text>"),
+        svg.contains("class=\"b running\"")
+            && svg.contains(">3 times · 1 failed · running · 500 iterations, 10 failed</text>"),
         "{svg}"
     );
+    let edges = |class: &str| svg.matches(&format!("class=\"{class}\" marker-end")).count();
+    assert_eq!((edges("e i t"), edges("e i u"), edges("e k t"), edges("e u")), (1, 1, 1, 2), "{svg}");
+    assert!(svg.contains(">1. ctx.again ×2</text>"), "{svg}");
 }
 
 /// Tags that are opened and closed one inside the other, all of those that pictures are made of.
@@ -150,25 +177,32 @@ fn nothing_lies_on_anything_else() {
         let net = net(&playbook(&(0..steps).map(step).collect::<String>()));
         let svg = draw(&net, None, Format::Svg).unwrap();
         is_well_formed(&svg);
-        let boxes = boxes(&svg);
+        let boxes = boxes(&svg, "b");
         assert_eq!(boxes.len(), steps);
+        for label in self::boxes(&svg, "p").iter().skip(1) {
+            let hidden = boxes.iter().find(|of| !are_apart(label, of));
+            assert!(hidden.is_none(), "seed {seed}: a label at {label:?} covers {hidden:?}");
+        }
         for (place, a) in boxes.iter().enumerate() {
             for b in &boxes[place + 1..] {
-                let apart =
-                    a[0] + a[2] <= b[0] || b[0] + b[2] <= a[0] || a[1] + a[3] <= b[1] || b[1] + b[3] <= a[1];
-                assert!(apart, "seed {seed}: {a:?} and {b:?}");
+                assert!(are_apart(a, b), "seed {seed}: {a:?} and {b:?}");
             }
         }
     }
 }
 
-/// x, y, width and height of every step's box.
-fn boxes(svg: &str) -> Vec<[f64; 4]> {
+fn are_apart(a: &[f64; 4], b: &[f64; 4]) -> bool {
+    a[0] + a[2] <= b[0] || b[0] + b[2] <= a[0] || a[1] + a[3] <= b[1] || b[1] + b[3] <= a[1]
+}
+
+/// x, y, width and height of every rectangle of a class: `b` steps, `f` frames, `p` the page and then labels.
+fn boxes(svg: &str, class: &str) -> Vec<[f64; 4]> {
     let number = |line: &str, key: &str| -> f64 {
         let rest = line.split(&format!(" {key}=\"")).nth(1).expect("an attribute");
         rest.split('"').next().and_then(|text| text.parse().ok()).expect("a number")
     };
-    let rects = svg.lines().filter(|line| line.starts_with("<rect class=\"b\""));
+    let start = format!("<rect class=\"{class}\"");
+    let rects = svg.lines().filter(|line| line.starts_with(&start));
     rects.map(|line| ["x", "y", "width", "height"].map(|key| number(line, key))).collect()
 }
 
@@ -179,4 +213,99 @@ fn what_is_too_large_to_lay_out_is_refused_and_still_written_as_text() {
     let refused = draw(&net, None, Format::Svg).expect_err("it is too large");
     assert!(refused.to_string().contains("2001 steps"), "{refused}");
     assert!(draw(&net, None, Format::Dot).is_ok_and(|dot| dot.contains("s2000")));
+}
+
+#[test]
+fn a_chain_of_forty_steps_fits_a_screen() {
+    let step = |n: usize| {
+        format!("- {{step: s{n}, tool: {{kind: noop}}, next: [{{step: s{}, when: ctx.ok}}]}}\n", n + 1)
+    };
+    let steps: String = (0..39).map(step).collect();
+    let svg = draw(&net(&playbook(&format!("{steps}- {{step: s39}}\n"))), None, Format::Svg).unwrap();
+    is_well_formed(&svg);
+    let page = boxes(&svg, "p")[0];
+    assert!(page[2] <= 1_400.0 && page[3] <= 960.0, "{page:?}");
+    assert_eq!(boxes(&svg, "b").len(), 40);
+    let columns: std::collections::BTreeSet<i64> =
+        boxes(&svg, "b").iter().map(|of| (of[0] + of[2] / 2.0).round() as i64).collect();
+    assert!((3..=8).contains(&columns.len()), "the middles of the columns are {columns:?}");
+}
+
+const LOOPS: &str = r#"
+name: Loops
+nodes:
+- {id: start, type: trigger}
+- {id: outer, type: loop, config: {loopType: for_each, dataSource: "{{ inputs.xs }}"}}
+- {id: first, type: shell, config: {command: ls}}
+- {id: inner, type: loop, config: {loopType: count, maxIterations: 2}}
+- {id: deep, type: shell, config: {command: ls}}
+- {id: pick, type: conditional, config: {conditions: [{id: many, variable: inputs.n, operator: greater_than, value: 1}]}}
+- {id: yes, type: shell, config: {command: ls}}
+- {id: no, type: delay, config: {duration: 1}}
+- {id: ask, type: approval, config: {message: Go?}}
+edges:
+- {source: start, target: outer}
+- {source: outer, target: first, sourceHandle: body}
+- {source: first, target: inner}
+- {source: inner, target: deep, sourceHandle: body}
+- {source: outer, target: pick, sourceHandle: done}
+- {source: pick, target: "yes", sourceHandle: "true"}
+- {source: pick, target: "no", sourceHandle: "false"}
+- {source: "yes", target: ask, sourceHandle: error}
+"#;
+
+#[test]
+fn bodies_of_loops_are_framed_and_handles_are_named() {
+    let net = net(LOOPS);
+    let svg = draw(&net, None, Format::Svg).unwrap();
+    is_well_formed(&svg);
+    let (frames, steps) = (boxes(&svg, "f"), boxes(&svg, "b"));
+    assert_eq!(frames.len(), 2, "{svg}");
+    let holds = |outer: &[f64; 4], inner: &[f64; 4]| {
+        outer[0] < inner[0]
+            && outer[1] < inner[1]
+            && inner[0] + inner[2] < outer[0] + outer[2]
+            && inner[1] + inner[3] < outer[1] + outer[3]
+    };
+    assert!(holds(&frames[0], &frames[1]), "{frames:?}");
+    for frame in &frames {
+        let crossed = steps.iter().find(|step| !holds(frame, step) && !are_apart(frame, step));
+        assert!(crossed.is_none(), "{crossed:?} is half in {frame:?}");
+    }
+    assert_eq!(steps.iter().filter(|step| holds(&frames[0], step)).count(), 3, "first, inner and deep");
+    for text in ["each iteration of outer", "body", "done", "true", "false", "error"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text} is not in {svg}");
+    }
+    for shape in ["task", "choice", "loop", "delay", "approval", "trigger"] {
+        assert!(svg.contains(&format!(">{shape}</text>")), "the legend does not show {shape}");
+    }
+    let mermaid = draw(&net, None, Format::Mermaid).unwrap();
+    assert!(mermaid.contains("  subgraph l1[\"loop outer\"]\n    n2[\"first<br/>shell\"]\n"), "{mermaid}");
+    assert!(
+        mermaid.contains("    subgraph l3[\"loop inner\"]\n      n4[")
+            && mermaid.contains("n5 -->|\"true\"| n6"),
+        "{mermaid}"
+    );
+    let dot = draw(&net, None, Format::Dot).unwrap();
+    assert!(
+        dot.contains("  subgraph cluster1 {\n    label=\"loop outer\"") && dot.contains("shape=diamond"),
+        "{dot}"
+    );
+}
+
+#[test]
+fn loops_within_loops_have_a_bounded_number_of_frames() {
+    let count = 400;
+    let node =
+        |n: usize| format!("- {{id: l{n}, type: loop, config: {{loopType: count, maxIterations: 2}}}}\n");
+    let edge = |n: usize| format!("- {{source: l{n}, target: l{}, sourceHandle: body}}\n", n + 1);
+    let text = format!(
+        "name: Deep\nnodes:\n{}- {{id: l{count}, type: shell, config: {{command: ls}}}}\nedges:\n{}",
+        (0..count).map(node).collect::<String>(),
+        (0..count).map(edge).collect::<String>()
+    );
+    let net = net(&text);
+    let svg = draw(&net, None, Format::Svg).unwrap();
+    assert_eq!((boxes(&svg, "f").len(), boxes(&svg, "b").len()), (12, count + 1));
+    assert!(draw(&net, None, Format::Mermaid).unwrap().len() < 200 * count);
 }
