@@ -43,7 +43,7 @@ impl ErrorClass {
             "NETWORK_TIMEOUT" => ErrorClass::Timeout,
             "RATE_LIMIT_EXCEEDED" => ErrorClass::RateLimit,
             "SERVICE_UNAVAILABLE" | "AI_MODEL_BUSY" | "PROVIDER_ERROR" => ErrorClass::Transient5xx,
-            "CONNECTION_RESET" | "WORKER_LOST" => ErrorClass::Transport,
+            "CONNECTION_RESET" | "CONNECTION_REFUSED" | "DNS_FAILED" | "WORKER_LOST" => ErrorClass::Transport,
             "VALIDATION_ERROR" | "INVALID_CONFIGURATION" | "RESOURCE_NOT_FOUND" => ErrorClass::Validation,
             "PERMISSION_DENIED" => ErrorClass::Policy,
             "AUTHENTICATION_FAILED" => ErrorClass::Auth,
@@ -81,6 +81,62 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
     #[serde(default)]
     pub details: Value,
+    /// Stores encode failures as arrays: a field that is omitted or added has to be the last one.
+    #[serde(default, skip_serializing_if = "FailureFacts::is_empty")]
+    pub facts: FailureFacts,
+}
+
+/// Facts about the call that failed, as far as its reporter knows them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FailureFacts {
+    /// Status of the HTTP response that was the failure.
+    #[serde(default)]
+    pub http_status: Option<u16>,
+    /// Number of the try that failed, from 1.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+    /// Of the failure of an execution: the step that failed.
+    #[serde(default)]
+    pub step: Option<String>,
+}
+
+impl FailureFacts {
+    fn is_empty(&self) -> bool {
+        *self == FailureFacts::default()
+    }
+}
+
+/// The step whose failure is described, and the attempt that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailureSite<'s> {
+    pub node_id: &'s str,
+    pub node_name: &'s str,
+    /// Number of the attempt, from 1, unless the failure has its own.
+    pub attempt: u32,
+}
+
+/// A failure as users see it, with the same fields in expressions, API responses, streams and webhooks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PublicError<'f> {
+    pub code: &'f str,
+    pub class: ErrorClass,
+    /// Same value as `class`.
+    pub kind: ErrorClass,
+    pub message: &'f str,
+    pub retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<&'f str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<&'f str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub details: &'f Value,
 }
 
 impl Failure {
@@ -99,12 +155,60 @@ impl Failure {
             retryable: None,
             retry_after_ms: None,
             details: Value::Null,
+            facts: FailureFacts::default(),
+        }
+    }
+
+    /// Returns the failure of an execution that ends because this step failed.
+    #[must_use]
+    pub fn of_step(mut self, step: &str, attempt: u32) -> Failure {
+        self.facts.step = Some(step.to_owned());
+        self.facts.attempt.get_or_insert(attempt);
+        self
+    }
+
+    /// Returns whether another attempt may succeed: by the class, or by the reporter's flag if the class leaves it
+    /// open.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.class.retryable().or(self.retryable).unwrap_or(false)
+    }
+
+    /// Describes the failure for users. `site` is `None` for a failure of the whole execution.
+    #[must_use]
+    pub fn describe<'f>(&'f self, site: Option<FailureSite<'f>>) -> PublicError<'f> {
+        PublicError {
+            code: &self.code,
+            class: self.class,
+            kind: self.class,
+            message: &self.message,
+            retryable: self.is_retryable(),
+            http_status: self.facts.http_status,
+            retry_after_ms: self.retry_after_ms,
+            node_id: site.map(|site| site.node_id),
+            node_name: site.map(|site| site.node_name),
+            attempt: self.facts.attempt.or(site.map(|site| site.attempt)),
+            details: &self.details,
         }
     }
 }
 
-/// Codes of failures that the kernel itself reports.
+impl PublicError<'_> {
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        // Keys are strings and the details are JSON already, so this cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Codes of failures that the kernel and the tools report.
 pub mod codes {
+    /// The server closed the connection, or answered with something else than the protocol.
+    pub const CONNECTION_RESET: &str = "CONNECTION_RESET";
+    /// No program listens at the address.
+    pub const CONNECTION_REFUSED: &str = "CONNECTION_REFUSED";
+    /// The name of the host has no address, or could not be resolved.
+    pub const DNS_FAILED: &str = "DNS_FAILED";
     pub const ATTEMPT_TIMEOUT: &str = "NETWORK_TIMEOUT";
     pub const EXECUTION_TIMEOUT: &str = "EXECUTION_TIMEOUT";
     pub const ROUTING_TIMEOUT: &str = "ROUTING_TIMEOUT";

@@ -2,18 +2,21 @@
 //! this code defines how they follow from records.
 
 use crate::any_of;
-use crate::event::{Demand, Facet, LifeChange, Record, RunChange};
+use crate::event::{Demand, Event, Facet, LifeChange, Record, RunChange};
 use crate::ids::{Fence, RunId};
-use crate::input::{Answer, Need, Values};
+use crate::input::{Answer, IterationEnds, IterationFailure, Need, OpenFiring, Values};
 use crate::step_run::Role;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Returns the output that a record holds for a firing. Imported firings are numbered by their position in `Created`.
 fn find_output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
     match record.event.facet() {
-        Facet::Run(run, RunChange::Done(output)) if run == wanted => Some(output.clone()),
+        Facet::Run(run, RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. })
+            if run == wanted =>
+        {
+            Some(output.clone())
+        }
         Facet::Life(LifeChange::Created(imports)) if wanted.generation() == 1 => {
             let number = usize::try_from(wanted.number()).ok()?;
             imports.get(number).map(|import| import.output.clone())
@@ -40,8 +43,7 @@ impl Values {
                 }
                 Need::Results(run) => {
                     let found = self.results.entry(*run).or_default();
-                    found.outputs.extend(find_results(journal, *run));
-                    found.whole = true;
+                    journal.iter().for_each(|record| found.note(*run, record));
                 }
                 Need::Answer(run, fence) => {
                     let found = find_answer(journal, *run, *fence);
@@ -53,26 +55,46 @@ impl Values {
     }
 }
 
-/// Returns the outputs of the iterations whose start and end are both in the journal.
-fn find_results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
-    let mut open = BTreeMap::new();
-    let mut outputs = BTreeMap::new();
-    for record in journal {
-        let Some((run, change)) = record.event.run_change() else { continue };
-        match change {
-            RunChange::Fired(_, Role::Iteration { of, index }, _) if *of == wanted => {
-                open.insert(run, *index);
+/// Number of failures that are read for one loop, so that their number is bounded by memory and not by the loop.
+const FAILURES_READ_MAX: usize = 10_000;
+
+impl IterationEnds {
+    /// Adds the next record since the loop of the run `of` began.
+    pub fn note(&mut self, of: RunId, record: &Record) {
+        match &record.event {
+            Event::Fired { run, step, path, role, .. } if !path.0.is_empty() => {
+                let own = matches!(role, Role::Iteration { of: around, .. } if *around == of);
+                let attempt = 1;
+                self.open.insert(*run, OpenFiring { step: *step, path: path.clone(), attempt, own });
             }
-            RunChange::Done(output) => {
-                outputs.extend(open.remove(&run).map(|index| (index, output.clone())));
+            Event::Offered { run, attempt, .. } | Event::ChildStarted { run, attempt, .. } => {
+                self.open.entry(*run).and_modify(|firing| firing.attempt = *attempt);
             }
-            RunChange::IterationEnded(index, Some(output)) if run == wanted => {
-                outputs.insert(index, output.clone());
-            }
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Failed Dropped Routed] => {}
+            event => event.run_change().into_iter().for_each(|(run, change)| self.note_end(of, run, change)),
         }
     }
-    outputs
+
+    fn note_end(&mut self, of: RunId, run: RunId, change: RunChange<'_>) {
+        match change {
+            RunChange::Done(output) => {
+                let ended = self.open.remove(&run).filter(|firing| firing.own);
+                let index = ended.and_then(|firing| firing.path.index());
+                self.outputs.extend(index.map(|index| (index, output.clone())));
+            }
+            RunChange::IterationEnded(index, Some(output)) if run == of => {
+                self.outputs.insert(index, output.clone());
+            }
+            RunChange::Failed { failure, handled, .. } => {
+                let ended = self.open.remove(&run).filter(|_| !handled);
+                if let Some(OpenFiring { step, path, attempt, .. }) = ended
+                    && self.failures.len() < FAILURES_READ_MAX
+                {
+                    self.failures.push(IterationFailure { step, path, attempt, failure: failure.clone() });
+                }
+            }
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Dropped Routed] => {}
+        }
+    }
 }
 
 /// Returns the first answer under the fence. The end of a child arrives by mail, whatever record it led to.

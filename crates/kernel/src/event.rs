@@ -193,7 +193,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Arc<Value>>,
     },
-    /// `output` is present if the work succeeded and a later part of the step failed.
+    /// `output` is present if the work succeeded and a later part of the step failed, or if a part of it succeeded:
+    /// then `partial` is true, and expressions read it under the name of the step. `deferred` means that the loop
+    /// around it, or the agent that called it, decides whether the failure is handled.
     Failed {
         run: RunId,
         fence: Option<Fence>,
@@ -202,6 +204,10 @@ pub enum Event {
         reported: bool,
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
         output: Option<Arc<Value>>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deferred: bool,
         patch: Patch,
         times: Option<Times>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -314,6 +320,8 @@ pub enum RunChange<'e> {
         failure: &'e Failure,
         handled: bool,
         output: Option<&'e Arc<Value>>,
+        /// The output, if expressions read it under the name of the step.
+        partial: Option<&'e Arc<Value>>,
     },
     Dropped,
     Routed(StepId, &'e [Emission], BranchEnd),
@@ -362,9 +370,10 @@ impl Event {
             }
             Event::RetryScheduled { run, .. } => Facet::Run(*run, RunChange::Retried),
             Event::Done { run, output, .. } => Facet::Run(*run, RunChange::Done(output)),
-            Event::Failed { run, failure, handled, output, .. } => {
+            Event::Failed { run, failure, handled, output, partial, .. } => {
                 let (handled, output) = (*handled, output.as_ref());
-                Facet::Run(*run, RunChange::Failed { failure, handled, output })
+                let partial = output.filter(|_| *partial);
+                Facet::Run(*run, RunChange::Failed { failure, handled, output, partial })
             }
             Event::Dropped { run, .. } => Facet::Run(*run, RunChange::Dropped),
             Event::Routed { run, step, emitted, end, .. } => {

@@ -112,8 +112,9 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::AgentDecided { run, call, decision } => runs::agent_decided(state, *run, call, decision),
 
         Event::Done { run, fence, patch, .. } => ends::done(state, net, *run, *fence, patch),
-        Event::Failed { run, fence, failure, handled, patch, .. } => {
-            ends::failed(state, net, *run, *fence, failure, *handled, patch)
+        Event::Failed { run, fence, failure, handled, partial, deferred, patch, .. } => {
+            let end = ends::FailedEnd { failure, handled: *handled, partial: *partial, deferred: *deferred };
+            ends::failed(state, net, *run, *fence, end, patch)
         }
         Event::Dropped { run, fence, how, .. } => ends::dropped(state, net, *run, *fence, *how),
     }

@@ -1,7 +1,7 @@
 //! Inputs of an execution, and the reasons for which the kernel rejects them.
 
 use crate::event::{Import, ManualNote, Parent, StartWhen, Times};
-use crate::ids::{ExecutionId, Fence, Millis, RunId, StepId, TokenId};
+use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Patch};
 use serde::{Deserialize, Serialize};
@@ -240,7 +240,7 @@ pub struct Given<'a> {
 pub enum Need {
     Output(RunId),
     Items(RunId),
-    /// Outputs of the iterations of a loop.
+    /// Ends of the iterations of a loop.
     Results(RunId),
     Artifact(String),
     /// The answer accepted under this fence, if any (R16).
@@ -252,7 +252,7 @@ pub enum Need {
 pub struct Values {
     pub outputs: BTreeMap<RunId, Arc<Value>>,
     pub items: BTreeMap<RunId, Arc<Value>>,
-    pub results: BTreeMap<RunId, Results>,
+    pub results: BTreeMap<RunId, IterationEnds>,
     /// `None` if the artifact is missing or its content has changed.
     pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
@@ -260,12 +260,32 @@ pub struct Values {
     pub checkpoints: BTreeMap<(RunId, Fence), Arc<Value>>,
 }
 
-/// Outputs of a loop's iterations by their index.
+/// Ends of a loop's iterations, folded from all records since the loop began.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Results {
+pub struct IterationEnds {
+    /// Firings inside of loops that have not ended.
+    pub(crate) open: BTreeMap<RunId, OpenFiring>,
+    /// Outputs of the iterations by their index.
     pub outputs: BTreeMap<u32, Arc<Value>>,
-    /// True if the results were read from a whole journal; otherwise they only complement stored ones.
-    pub whole: bool,
+    /// Unhandled failures inside of this loop and of loops that run at the same time.
+    pub failures: Vec<IterationFailure>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OpenFiring {
+    pub(crate) step: StepId,
+    pub(crate) path: Path,
+    pub(crate) attempt: u32,
+    /// True if it is an iteration of this loop.
+    pub(crate) own: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct IterationFailure {
+    pub step: StepId,
+    pub path: Path,
+    pub attempt: u32,
+    pub failure: Failure,
 }
 
 /// The one answer that was accepted under a fence.

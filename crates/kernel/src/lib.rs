@@ -37,8 +37,8 @@ pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Hea
 pub use fork::{Forked, fork};
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
-    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Rejected, Report, Results, Timer, Values, WorkResult,
+    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, IterationEnds, IterationFailure,
+    LeaseLost, LeaseUnit, Loss, Need, Rejected, Report, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{Outputs, outputs};
@@ -47,4 +47,4 @@ pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
 pub use windlass_expr::{has_templates, overlay, with_defaults};
-pub use windlass_failure::{ErrorClass, Failure, codes};
+pub use windlass_failure::{ErrorClass, Failure, FailureFacts, FailureSite, codes};

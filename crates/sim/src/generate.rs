@@ -148,6 +148,7 @@ fn guard(rng: &mut Rng) -> When {
         When::Always,
         When::Done,
         When::Failed,
+        When::Ended,
         When::AtLeast(5),
         When::Flag(0),
         When::Flag(1),

@@ -171,6 +171,7 @@ fn when_expr(when: When) -> Option<Expr> {
         When::Always => return None,
         When::Done => expr("not event.error"),
         When::Failed => expr("event.error"),
+        When::Ended => expr("event.name in ['step.done', 'step.failed', 'loop.done']"),
         When::AtLeast(n) => expr(&format!("(event.result.n | default(-1)) >= {n}")),
         When::Flag(flag) => expr(&format!("ctx.{}", flag_name(flag))),
         When::ArgAtLeast(a) => expr(&format!("(args.a | default(-1)) >= {a}")),

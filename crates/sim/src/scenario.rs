@@ -115,6 +115,8 @@ pub enum When {
     Done,
     /// Reads the event; true when the step failed.
     Failed,
+    /// Reads the event; true however the step ended.
+    Ended,
     /// Reads the event; true when the step ended well with `n` at least this. False for loops and failures.
     AtLeast(i64),
     /// Flag `k{0}` is set.

@@ -76,13 +76,14 @@ kinds! {
 }
 
 /// A field that came later has files of its own: those from before it never change.
-const LATER: [&str; 3] = ["done_metadata", "failed_metadata", "iteration_ended_output"];
+const LATER: [&str; 4] = ["done_metadata", "failed_metadata", "iteration_ended_output", "failed_of_loops"];
 
 fn file(event: &Event) -> &'static str {
     match event {
         Event::Done { metadata: Some(_), .. } => LATER[0],
         Event::Failed { metadata: Some(_), .. } => LATER[1],
         Event::IterationEnded { output: Some(_), .. } => LATER[2],
+        Event::Failed { partial: true, .. } | Event::Failed { deferred: true, .. } => LATER[3],
         _ => kind(event),
     }
 }

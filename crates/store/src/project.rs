@@ -87,7 +87,7 @@ fn take<K: Serialize, V: Serialize>(
 /// Which step-runs' values a later decision may ask for. Outputs nothing reads are found in the journal only.
 pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
     let of = |(run, change): (RunId, RunChange<'_>)| match change {
-        RunChange::Done(_) if net.reads_outputs() => Some(run),
+        RunChange::Done(_) | RunChange::Failed { partial: Some(_), .. } if net.reads_outputs() => Some(run),
         RunChange::LoopStarted(Some(_)) => Some(run),
         any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] => {
             None

@@ -14,7 +14,7 @@ use crate::wire::time;
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{ErrorClass, Failure, Kind, Millis, Net, SkipReason};
+use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, SkipReason};
 use windlass_protocol::Pipeline;
 
 /// The names of a step in the workflow document.
@@ -26,13 +26,24 @@ pub struct NodeLabel {
 }
 
 impl NodeLabel {
+    /// Returns the label of the step that made the execution fail, if it is known.
+    #[must_use]
+    pub fn of_failure(net: &Net, failure: &Failure) -> Option<NodeLabel> {
+        let step = net.find(failure.facts.step.as_deref()?)?;
+        Some(NodeLabel::of(net.step(step)))
+    }
+
+    /// Returns the site of a failure of this node.
+    #[must_use]
+    pub fn site(&self, attempt: u32) -> FailureSite<'_> {
+        FailureSite { node_id: &self.id, node_name: &self.name, attempt }
+    }
+
     #[must_use]
     pub fn of(step: &Step) -> NodeLabel {
         let id = step.name.clone();
-        match &step.shown {
-            Some(shown) => NodeLabel { id, name: shown.title.clone(), kind: shown.kind.clone() },
-            None => NodeLabel { name: id.clone(), id, kind: node_type(step) },
-        }
+        let kind = step.shown.as_ref().map_or_else(|| node_type(step), |shown| shown.kind.clone());
+        NodeLabel { id, name: step.title().to_owned(), kind }
     }
 }
 
@@ -119,7 +130,7 @@ pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> &'sta
 
 fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Option<ExecutionError> {
     let label = NodeLabel::of(net.step(firing.step));
-    let name = Some(&label);
+    let site = Some(label.site(firing.attempts.max(1)));
     match (&firing.failure, firing.end) {
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
             let why = history.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
@@ -131,10 +142,10 @@ fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Opt
                 ),
                 false => Failure::new(ErrorClass::Policy, codes::CANCELLED, why),
             };
-            Some(error(&failure, name, firing.ended_at?, debug))
+            Some(error(&failure, site, firing.ended_at?, debug))
         }
         (Some(failure), None | Some(End::Failed { .. })) => {
-            Some(error(failure, name, firing.failed_at?, debug))
+            Some(error(failure, site, firing.failed_at?, debug))
         }
         _ => None,
     }
@@ -154,18 +165,24 @@ fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
 
 /// Builds the document's ExecutionError. The stack is shown with `debugMode` only.
 #[must_use]
-pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: bool) -> ExecutionError {
-    let mut details = failure.details.as_object().cloned().unwrap_or_default();
+pub fn error(failure: &Failure, site: Option<FailureSite<'_>>, at: Millis, debug: bool) -> ExecutionError {
+    let described = failure.describe(site);
+    let mut details = described.details.as_object().cloned().unwrap_or_default();
     let stack = details.shift_remove("stack").filter(|_| debug);
     details.insert("category".to_owned(), json!(category(failure)));
     ExecutionError {
-        code: failure.code.clone(),
-        message: failure.message.clone(),
-        node_id: node.map(|node| node.id.clone()),
-        node_name: node.map(|node| node.name.clone()),
+        code: described.code.to_owned(),
+        class: described.class.name(),
+        kind: described.kind.name(),
+        message: described.message.to_owned(),
+        node_id: described.node_id.map(str::to_owned),
+        node_name: described.node_name.map(str::to_owned),
         place: ErrorPlace::default(),
         timestamp: time(at),
-        retryable: failure.class.retryable().or(failure.retryable).unwrap_or(false),
+        retryable: described.retryable,
+        http_status: described.http_status,
+        retry_after_ms: described.retry_after_ms,
+        attempt: described.attempt,
         stack,
         details,
     }

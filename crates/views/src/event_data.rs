@@ -154,8 +154,21 @@ pub fn event_data(event: &Event) -> Value {
         Event::Done { run, fence, output, patch, times, metadata } => {
             fields!("done" run fence output patch times [metadata])
         }
-        Event::Failed { run, fence, failure, handled, reported, output, patch, times, metadata } => {
-            fields!("failed" run fence failure handled reported [output] patch times [metadata])
+        Event::Failed {
+            run,
+            fence,
+            failure,
+            handled,
+            reported,
+            output,
+            partial,
+            deferred,
+            patch,
+            times,
+            metadata,
+        } => {
+            let (partial, deferred) = (partial.then_some(true), deferred.then_some(true));
+            fields!("failed" run fence failure handled reported [output] [partial] [deferred] patch times [metadata])
         }
         Event::Dropped { run, fence, how, reported } => fields!("dropped" run fence how reported),
         Event::LoopStarted { run, total, items } => fields!("loop_started" run total items),

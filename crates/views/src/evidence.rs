@@ -150,7 +150,7 @@ impl Classified {
             code: failure.code.clone(),
             class: failure.class.name().to_owned(),
             message: failure.message.clone(),
-            retryable: failure.class.retryable().or(failure.retryable).unwrap_or(false),
+            retryable: failure.is_retryable(),
         }
     }
 }

@@ -207,14 +207,6 @@ impl History {
         self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
     }
 
-    /// Returns the failed iteration with a failure like this one.
-    pub(crate) fn failed_iteration(&self, failure: &Failure) -> Option<&Firing> {
-        let is_like = |own: &Failure| own.code == failure.code && own.message == failure.message;
-        let failed = |firing: &&Firing| matches!(firing.end, Some(End::Failed { .. }));
-        let mut parts = self.parts.values().flatten().filter_map(|place| self.firings.get(place));
-        parts.find(|firing| failed(firing) && firing.failure.as_ref().is_some_and(is_like))
-    }
-
     fn parts_of(&self, run: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
@@ -293,12 +285,14 @@ impl History {
                 firing.output = Some(HeldValue::new(version, 0, output));
                 firing.end(End::Completed, at, times.as_ref());
             }),
-            FiringChange::Failed { failure, handled, output, times, metadata } => {
+            FiringChange::Failed { failure, handled, deferred, output, times, metadata } => {
+                // A failure that is left to the loop around is reported with the failure of that loop.
+                let handled = *handled || *deferred;
                 self.change(run, |firing| {
                     firing.fail(failure, at);
                     firing.metadata.clone_from(metadata);
                     firing.output = output.as_ref().map(|output| HeldValue::new(version, 0, output));
-                    firing.end(End::Failed { handled: *handled }, at, times.as_ref());
+                    firing.end(End::Failed { handled }, at, times.as_ref());
                 })
             }
             FiringChange::Dropped(how) => self.drop_run(run, *how, at),

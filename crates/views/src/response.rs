@@ -184,7 +184,8 @@ fn current(history: &History, leases: &Leases) -> Option<StepId> {
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }
 
-/// Lists the failures that nothing handled, and the failure of the execution if it is none of them. Those beyond a bound
+/// Lists the failures that nothing handled, that of a loop with its first failed iteration, and the failure of the
+/// execution if it is none of them. Those beyond a bound
 /// are listed with their nodes only.
 fn errors(net: &Net, history: &History, facts: &Facts) -> Vec<ExecutionError> {
     let unhandled = history.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
@@ -195,14 +196,18 @@ fn errors(net: &Net, history: &History, facts: &Facts) -> Vec<ExecutionError> {
     };
     let mut errors: Vec<ExecutionError> = unhandled
         .filter(|firing| fits(firing))
+        .flat_map(|firing| {
+            let first =
+                history.iterations(firing.run).find(|part| matches!(part.end, Some(End::Failed { .. })));
+            [Some(firing), first].into_iter().flatten()
+        })
         .filter_map(|firing| firing_error(net, history, facts, firing))
         .collect();
     if let Some((failure, at)) = &history.failure {
         let same = |known: &ExecutionError| known.code == failure.code && known.message == failure.message;
         if !errors.iter().any(same) {
-            let inner = history.failed_iteration(failure);
-            let known = inner.and_then(|firing| firing_error(net, history, facts, firing));
-            errors.push(known.unwrap_or_else(|| error(failure, None, *at, facts.debug)));
+            let label = NodeLabel::of_failure(net, failure);
+            errors.push(error(failure, label.as_ref().map(|label| label.site(1)), *at, facts.debug));
         }
     }
     errors
@@ -210,7 +215,8 @@ fn errors(net: &Net, history: &History, facts: &Facts) -> Vec<ExecutionError> {
 
 fn firing_error(net: &Net, history: &History, facts: &Facts, firing: &Firing) -> Option<ExecutionError> {
     let label = NodeLabel::of(net.step(firing.step));
-    let error = error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, facts.debug);
+    let site = label.site(firing.attempts.max(1));
+    let error = error(firing.failure.as_ref()?, Some(site), firing.failed_at?, facts.debug);
     Some(ExecutionError { place: ErrorPlace::of(net, history, facts.code(), firing), ..error })
 }
 

@@ -210,6 +210,10 @@ pub struct NodeProgress {
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionError {
     pub code: String,
+    /// `timeout`, `rate_limit`, `transient_5xx`, `transport`, `validation`, `policy`, `auth`, `conflict` or `unknown`.
+    pub class: &'static str,
+    /// Same value as `class`.
+    pub kind: &'static str,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -221,7 +225,20 @@ pub struct ExecutionError {
     pub place: ErrorPlace,
     #[schema(format = DateTime)]
     pub timestamp: String,
+    /// Whether another attempt may succeed.
     pub retryable: bool,
+    /// Status of the HTTP response that was the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub http_status: Option<u16>,
+    /// Time that the server asked to wait before the next attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub retry_after_ms: Option<u64>,
+    /// Number of the attempt that failed, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub attempt: Option<u32>,
     /// With `debugMode` only: as the node gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<Value>,

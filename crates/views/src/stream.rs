@@ -320,6 +320,7 @@ impl MessageBuilder {
                 status: status(self.history.state().phase()),
                 duration_ms: at.since(from),
                 outputs: Value::Null,
+                node: failure.and_then(|failure| NodeLabel::of_failure(&self.net, failure)),
                 failure: failure.cloned(),
             },
         );

@@ -172,6 +172,8 @@ pub enum FiringChange {
     Failed {
         failure: Failure,
         handled: bool,
+        /// The loop around it, or the agent that called it, decides whether the failure is handled.
+        deferred: bool,
         output: Option<Arc<Value>>,
         times: Option<Times>,
         metadata: Option<Arc<Value>>,
@@ -323,9 +325,10 @@ impl Timeline {
                 let (output, metadata) = (output.clone(), metadata.clone());
                 of(run, FiringChange::Done { output, times: *times, metadata })
             }
-            Event::Failed { run, failure, handled, output, times, metadata, .. } => {
+            Event::Failed { run, failure, handled, deferred, output, times, metadata, .. } => {
                 let (failure, output, metadata) = (failure.clone(), output.clone(), metadata.clone());
-                of(run, FiringChange::Failed { failure, handled: *handled, output, times: *times, metadata })
+                let (handled, deferred, times) = (*handled, *deferred, *times);
+                of(run, FiringChange::Failed { failure, handled, deferred, output, times, metadata })
             }
             Event::Dropped { run, how, .. } => of(run, FiringChange::Dropped(*how)),
             Event::LoopStarted { run, total, .. } => of(run, FiringChange::LoopStarted { total: *total }),

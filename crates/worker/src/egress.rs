@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_protocol::EgressRules;
+use windlass_protocol::{EgressRules, codes};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Egress {
@@ -51,6 +51,25 @@ pub enum Why {
 }
 
 impl std::error::Error for Refused {}
+
+/// A name that has no address, or could not be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error("the name `{name}` cannot be resolved: {why}")]
+pub struct Unresolved {
+    pub name: String,
+    pub why: String,
+}
+
+/// Returns the code of a connection that failed, by the causes of the error: the name, the address, or the connection.
+pub(crate) fn connection_code(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let code = causes.find_map(|cause| match cause.downcast_ref::<io::Error>() {
+        Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => Some(codes::CONNECTION_REFUSED),
+        Some(error) => error.get_ref().filter(|inner| inner.is::<Unresolved>()).map(|_| codes::DNS_FAILED),
+        None => cause.is::<Unresolved>().then_some(codes::DNS_FAILED),
+    });
+    code.unwrap_or(codes::CONNECTION_RESET)
+}
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -241,7 +260,9 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Resolver { egress, lookup } = self.clone();
         Box::pin(async move {
-            let found = lookup(name.as_str().to_owned()).await?;
+            let unresolved = |why: String| Unresolved { name: name.as_str().to_owned(), why };
+            let found = lookup(name.as_str().to_owned()).await;
+            let found = found.map_err(|error| unresolved(error.to_string()))?;
             let mut refused = None;
             let mut allowed = Vec::new();
             for address in found {
@@ -253,7 +274,7 @@ impl Resolve for Resolver {
             }
             match (allowed.is_empty(), refused) {
                 (true, Some(refused)) => Err(refused.into()),
-                (true, None) => Err("the name has no address".into()),
+                (true, None) => Err(unresolved("it has no address".to_owned()).into()),
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })

@@ -40,33 +40,6 @@ pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
     failure
 }
 
-/// What the failure says about trying again, or else what its class does.
-pub(crate) fn is_retryable(failure: &Failure) -> bool {
-    failure.retryable.or(failure.class.retryable()).unwrap_or(false)
-}
-
-/// The word of playbooks for what went wrong, by the code where that says more than the class.
-pub(crate) fn kind(failure: &Failure) -> &'static str {
-    match (failure.code.as_str(), failure.class) {
-        ("RESOURCE_NOT_FOUND", _) => "not_found",
-        ("VALIDATION_ERROR", _) | (_, ErrorClass::Conflict) => "client_error",
-        ("RESULT_NOT_JSON" | "DB_STATEMENT", _) => "schema",
-        ("PYTHON_SYNTAX" | "RESPONSE_NOT_JSON" | "DB_SYNTAX", _) => "parse",
-        ("EXPRESSION_ERROR", _) => "transform",
-        ("INVALID_CONFIGURATION" | "EGRESS_REFUSED", _) => "config",
-        ("DB_CONNECTION", _) => "db_connection",
-        ("DB_CONSTRAINT", _) => "db_constraint",
-        ("DB_DEADLOCK", _) => "db_deadlock",
-        ("DB_TIMEOUT", _) => "db_timeout",
-        (_, ErrorClass::Timeout) => "timeout",
-        (_, ErrorClass::RateLimit) => "rate_limit",
-        (_, ErrorClass::Transient5xx) => "server_error",
-        (_, ErrorClass::Transport) => "connection",
-        (_, ErrorClass::Auth | ErrorClass::Policy) => "auth",
-        (_, ErrorClass::Validation | ErrorClass::Unknown) => "unknown",
-    }
-}
-
 /// The beginning of a text, for a message. It is cut when the message leaves: see [`excerpt`].
 pub(crate) fn shown(text: &str) -> String {
     excerpt::head(text, SHOWN_MAX)

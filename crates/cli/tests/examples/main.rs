@@ -264,7 +264,7 @@ fn workflow_orders_asks_again_and_goes_on_without_an_answer() {
     let output = run_workflow(&place, file, &[&shop.address], 0);
     assert_eq!(output["outputs"]["stdout"], "the price is 42");
     let output = run_workflow(&place, file, &["shop=http://127.0.0.1:9"], 0);
-    assert_eq!(output["outputs"]["stdout"], "no price: CONNECTION_RESET");
+    assert_eq!(output["outputs"]["stdout"], "no price: CONNECTION_REFUSED");
 }
 
 #[test]

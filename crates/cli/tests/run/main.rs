@@ -7,6 +7,7 @@ mod children;
 mod documented;
 mod ends;
 mod failures;
+mod handling;
 mod interrupted;
 mod large;
 mod looking;

@@ -232,10 +232,19 @@ fn wfl_19_each_message_has_the_fields_of_the_document() {
     assert_eq!(started, [(&json!("greet"), &json!("Greeter"), &json!("shell")), call, call]);
     let message = &whole["errors"][0]["message"];
     let failed = |retry_count: u32| {
-        let error = json!({ "code": "CONNECTION_RESET", "message": message, "retryable": true, "retryCount": retry_count, "maxRetries": 1 });
-        json!({ "executionId": id, "nodeId": "call", "nodeName": "Caller", "error": error })
+        json!({ "code": "CONNECTION_REFUSED", "class": "transport", "kind": "transport", "message": message,
+            "retryable": true, "nodeId": "call", "nodeName": "Caller", "attempt": retry_count + 1,
+            "retryCount": retry_count, "maxRetries": 1 })
     };
-    assert_eq!(of("node_failed"), [&failed(0), &failed(1)]);
+    let seen = of("node_failed");
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    for (data, retry_count) in seen.into_iter().zip(0..) {
+        let mut error = data["error"].clone();
+        for other in ["timestamp", "details"] {
+            error.as_object_mut().and_then(|fields| fields.remove(other)).expect("a field of every error");
+        }
+        assert_eq!((&error, &data["nodeId"]), (&failed(retry_count), &json!("call")), "{data}");
+    }
     let ended = json!({ "executionId": id, "status": "failed", "duration": whole["duration"], "outputs": whole["outputs"] });
     assert_eq!(of("execution_completed"), [&ended]);
     let said: Vec<&Value> = of("log").into_iter().filter(|line| line["nodeId"] == "greet").collect();

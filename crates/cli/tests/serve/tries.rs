@@ -88,7 +88,7 @@ fn wfl_15_only_the_listed_errors_are_tried_again() {
     let server = place.serve();
     let workflow = define(&server, "listed", &[refused()]);
     for (codes, retries) in
-        [(json!(["CONNECTION_RESET"]), 1), (json!(["NETWORK_TIMEOUT"]), 0), (json!([]), 0)]
+        [(json!(["CONNECTION_REFUSED"]), 1), (json!(["NETWORK_TIMEOUT"]), 0), (json!([]), 0)]
     {
         let policy = json!({ "maxRetries": 1, "initialDelayMs": 1, "retryableErrors": codes });
         let id = start(&server, &workflow, json!({ "retryPolicy": policy }));
@@ -96,7 +96,7 @@ fn wfl_15_only_the_listed_errors_are_tried_again() {
         let error = &failed["errors"][0];
         assert_eq!(
             (&error["code"], &entry(&failed, "x")["retryCount"]),
-            (&json!("CONNECTION_RESET"), &json!(retries))
+            (&json!("CONNECTION_REFUSED"), &json!(retries))
         );
     }
 }

@@ -118,7 +118,8 @@ impl Lowering<'_> {
 
     /// What comes right after may look at all that it is given.
     fn programs_after(&self, place: usize) -> bool {
-        let after = self.plan.flows.iter().filter(|flow| flow.from == place && flow.exit == Exit::Done);
+        let leaves = |exit: Exit| matches!(exit, Exit::Done | Exit::Error);
+        let after = self.plan.flows.iter().filter(|flow| flow.from == place && leaves(flow.exit));
         after.into_iter().any(|flow| is_program(self.workflow.nodes[flow.to].kind.kind))
     }
 

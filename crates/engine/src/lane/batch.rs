@@ -384,6 +384,7 @@ impl<R> Lane<R> {
             let rested: Vec<(Rest, R)> = rested;
             rested.into_iter().for_each(|(_, reply)| self.answer(reply, Answer::Rested(phase)));
         }
+        self.read_missing(id);
         self.trim(id);
     }
 

@@ -10,12 +10,12 @@ use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
 use crate::wake::{Answer, Defaults, InputsLookup, Lookup, Refusal, Start};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, Role, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
+    Net, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
@@ -383,6 +383,19 @@ impl<R> Lane<R> {
             return self.resume(id);
         }
         live.blocked = true;
+        live.missing = missing;
+        self.read_missing(id);
+    }
+
+    /// Reads the values that a blocked execution waits for. Iterations of loops end in many commits, so they are read
+    /// when all of them are on disk.
+    pub(super) fn read_missing(&mut self, id: ExecutionId) {
+        let Some(live) = self.executions.get_mut(id) else { return };
+        let of_loops = live.missing.iter().any(|need| matches!(need, Need::Results(_)));
+        if live.missing.is_empty() || (of_loops && live.unwritten > 0) {
+            return;
+        }
+        let missing = std::mem::take(&mut live.missing);
         self.read(Lookup::Values(id, missing.clone()), Why::Values(id, missing));
     }
 
@@ -465,7 +478,7 @@ fn holds(values: &Values, need: &Need) -> bool {
     match need {
         Need::Output(run) => values.outputs.contains_key(run),
         Need::Items(run) => values.items.contains_key(run),
-        Need::Results(run) => values.results.get(run).is_some_and(|results| results.whole),
+        Need::Results(run) => values.results.contains_key(run),
         Need::Artifact(key) => values.artifacts.contains_key(key),
         Need::Answer(run, fence) => values.answers.contains_key(&(*run, *fence)),
     }
@@ -474,53 +487,33 @@ fn holds(values: &Values, need: &Need) -> bool {
 fn take_over(values: &mut Values, found: Values) {
     values.outputs.extend(found.outputs);
     values.items.extend(found.items);
-    for (run, results) in found.results {
-        let known = values.results.entry(run).or_default();
-        known.outputs.extend(results.outputs);
-        known.whole |= results.whole;
-    }
+    values.results.extend(found.results);
     values.artifacts.extend(found.artifacts);
     values.answers.extend(found.answers);
 }
 
 /// What later decisions may ask for stays at hand, at least until it is on disk. The state is the one before.
 fn remember<R>(live: &mut Live<R>, decision: &Decision) {
-    let Live { values, net, state, .. } = live;
+    let Live { values, net, .. } = live;
     for Artifact { key, bytes } in &decision.artifacts {
         let value = serde_json::from_slice(bytes).map(Arc::new);
         values.artifacts.insert(key.clone(), value.ok());
     }
-    let mut fired = BTreeMap::new();
+    // They were read for this decision, and the loop may have gone on since.
+    values.results.clear();
     for record in &decision.records {
         let Some((run, change)) = record.event.run_change() else { continue };
         match change {
-            RunChange::Fired(step, Role::Iteration { of, index }, _) if net.step(step).collect => {
-                fired.insert(run, (*of, *index));
-            }
-            RunChange::Done(output) => {
-                if net.reads_outputs() {
-                    values.outputs.insert(run, output.clone());
-                }
-                if let Some((of, index)) = fired.remove(&run).or_else(|| collected(net, state, run)) {
-                    values.results.entry(of).or_default().outputs.insert(index, output.clone());
-                }
+            RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. }
+                if net.reads_outputs() =>
+            {
+                values.outputs.insert(run, output.clone());
             }
             RunChange::LoopStarted(Some(items)) => {
                 values.items.insert(run, items.clone());
             }
-            RunChange::IterationEnded(index, Some(output)) => {
-                values.results.entry(run).or_default().outputs.insert(index, output.clone());
-            }
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Failed Dropped Routed] => {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
+                {}
         }
-    }
-}
-
-/// The loop and the number of an iteration whose output its loop will want.
-fn collected(net: &Net, state: &Execution<'_>, run: RunId) -> Option<(RunId, u32)> {
-    let run = state.run(run).filter(|run| net.step(run.step).collect)?;
-    match run.role {
-        Role::Iteration { of, index } => Some((of, index)),
-        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => None,
     }
 }

@@ -4,7 +4,9 @@ use super::deciding::{Pending, Rest, What};
 use crate::ids::IdMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windlass_kernel::{Execution, ExecutionId, Fence, Input, Net, NetDigest, Phase, RunId, RunState, Values};
+use windlass_kernel::{
+    Execution, ExecutionId, Fence, Input, Need, Net, NetDigest, Phase, RunId, RunState, Values,
+};
 use windlass_store::{DefinitionId, Origin, WorkflowId};
 
 /// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
@@ -28,6 +30,8 @@ pub(super) struct Live<R> {
     pub waiting: VecDeque<Pending<R>>,
     /// Values are being read; until then nothing is decided.
     pub blocked: bool,
+    /// Values that have to be read and are not being read yet.
+    pub missing: Vec<Need>,
     /// Answered when it rests.
     pub waiters: Vec<(Rest, R)>,
 }
@@ -42,6 +46,7 @@ impl<R> Live<R> {
             unwritten: 0,
             waiting: VecDeque::new(),
             blocked: false,
+            missing: Vec::new(),
             waiters: Vec::new(),
         }
     }

@@ -35,14 +35,7 @@ fn done(output: Value) -> AgentAnswer {
 }
 
 fn failure(code: &str) -> Failure {
-    Failure {
-        class: windlass_protocol::ErrorClass::Validation,
-        code: code.into(),
-        message: "it is so".into(),
-        retryable: None,
-        retry_after_ms: None,
-        details: Value::Null,
-    }
+    Failure::new(windlass_protocol::ErrorClass::Validation, code, "it is so")
 }
 
 fn decisions(rig: &Rig, id: ExecutionId) -> usize {

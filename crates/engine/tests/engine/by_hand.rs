@@ -127,12 +127,8 @@ fn check(outcome: Outcome, then_ms: u64) {
 #[test]
 fn work_of_the_last_process_that_fails_goes_on_at_its_checkpoint() {
     let failure = Failure {
-        class: ErrorClass::Transient5xx,
-        code: "SERVICE_UNAVAILABLE".into(),
-        message: "it is so".into(),
         retryable: Some(true),
-        retry_after_ms: None,
-        details: json!(null),
+        ..Failure::new(ErrorClass::Transient5xx, "SERVICE_UNAVAILABLE", "it is so")
     };
     check(Outcome::Failed(failure), 1_000);
 }

@@ -116,9 +116,11 @@ pub(super) fn end_child(
         }
         Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), details),
         Outcome::Failed => {
-            let failure = result.failure.clone().unwrap_or_else(|| {
+            let mut failure = result.failure.clone().unwrap_or_else(|| {
                 Failure::new(ErrorClass::Unknown, codes::CHILD_FAILED, "the sub-execution failed")
             });
+            // Attempts of the step that failed there are not attempts of this one.
+            failure.facts.attempt = None;
             if control_continues {
                 retry::fail_attempt(d, id, failure, details)
             } else {

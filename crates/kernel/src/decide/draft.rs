@@ -75,7 +75,9 @@ impl<'a> Draft<'a> {
     fn keep_values(&mut self, event: &Event) {
         let Some((run, change)) = event.run_change() else { return };
         match change {
-            RunChange::Done(output) if self.net.reads_outputs() => {
+            RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. }
+                if self.net.reads_outputs() =>
+            {
                 drop(self.fresh.outputs.insert(run, output.clone()))
             }
             RunChange::LoopStarted(Some(items)) => drop(self.fresh.items.insert(run, items.clone())),

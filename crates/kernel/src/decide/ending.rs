@@ -23,6 +23,8 @@ pub(super) struct EndDetails {
     pub(super) reported: bool,
     /// Result of the work, if a later part of the step failed.
     pub(super) output: Option<Arc<Value>>,
+    /// True if `output` is the part of the result that a failed loop has.
+    pub(super) partial: bool,
     /// Checkpoint that was stored with the lease.
     pub(super) cursor: Option<Arc<Value>>,
 }
@@ -66,7 +68,6 @@ pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, details
             }
         }
         Role::Iteration { of, index } => {
-            loops::keep_result(d, of, index, &output);
             emit_done(d, id, output, details)?;
             loops::end_iteration(d, of, index, false)
         }
@@ -91,6 +92,7 @@ fn complete_routed(
     if dead_end && d.net.policy().failure == FailureMode::FailFast {
         let message = format!("no arc of step `{}` matched", d.net.step(step).name);
         let failure = Failure::new(ErrorClass::Validation, codes::NO_NEXT, message);
+        let failure = failure.of_step(&d.net.step(step).name, 1);
         return cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure));
     }
     loops::settle_member(d, step, &path)
@@ -109,25 +111,39 @@ pub(super) fn fail(d: &mut Draft<'_>, id: RunId, failure: Failure, details: EndD
     match run.role.clone() {
         Role::Routed if d.is_open() => fail_routed(d, id, failure, details),
         Role::Iteration { of, index } => {
-            emit_failed(d, id, failure, details, false)?;
+            emit_failed(d, id, failure, details, Handling { handled: false, deferred: true })?;
             loops::end_iteration(d, of, index, true)
         }
-        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
-            emit_failed(d, id, failure, details, false)
+        Role::Routed | Role::Final | Role::Hook { .. } => {
+            emit_failed(d, id, failure, details, Handling::default())
+        }
+        Role::Tool { .. } => {
+            emit_failed(d, id, failure, details, Handling { handled: false, deferred: true })
         }
     }
 }
 
 fn fail_routed(d: &mut Draft<'_>, id: RunId, failure: Failure, details: EndDetails) -> Accepted {
     let run = d.run(id)?;
-    let (step, path) = (run.step, run.path.clone());
-    let route = routing::route_failure(d, run, &failure, &details.patch)?;
-    emit_failed(d, id, failure.clone(), details, route.handled)?;
-    if !route.handled && d.net.policy().failure == FailureMode::FailFast {
+    let (step, path, attempt) = (run.step, run.path.clone(), run.attempts + 1);
+    let partial = details.output.as_deref().filter(|_| details.partial);
+    let end = RunEnd::Failed { failure: &failure, partial };
+    let route = routing::route_failure(d, run, end, &details.patch)?;
+    let deferred = !route.handled && d.net.handles_outside(step);
+    emit_failed(d, id, failure.clone(), details, Handling { handled: route.handled, deferred })?;
+    if !route.handled && !deferred && d.net.policy().failure == FailureMode::FailFast {
+        let failure = failure.of_step(&d.net.step(step).name, attempt);
         return cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure));
     }
     d.emit(Event::Routed { run: id, step, path: path.clone(), emitted: route.emitted, end: route.end })?;
     loops::settle_member(d, step, &path)
+}
+
+/// Whether a failure is handled by an arc of the step, or left to the loop around it or to the agent that called it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Handling {
+    handled: bool,
+    deferred: bool,
 }
 
 fn emit_failed(
@@ -135,9 +151,9 @@ fn emit_failed(
     id: RunId,
     failure: Failure,
     details: EndDetails,
-    handled: bool,
+    Handling { handled, deferred }: Handling,
 ) -> Accepted {
-    let EndDetails { fence, patch, times, metadata, reported, output, .. } = details;
+    let EndDetails { fence, patch, times, metadata, reported, output, partial, .. } = details;
     d.emit(Event::Failed {
         run: id,
         fence,
@@ -145,6 +161,8 @@ fn emit_failed(
         handled,
         reported,
         output,
+        partial,
+        deferred,
         patch: patch.clone(),
         times,
         metadata,

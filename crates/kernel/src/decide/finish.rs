@@ -121,7 +121,10 @@ pub(super) fn end_execution(d: &mut Draft<'_>) -> Accepted {
 /// Returns the failure that drained the execution, or the first unhandled failure if it drained by itself.
 fn find_cause(d: &Draft<'_>) -> Option<Failure> {
     let drained_by = d.head().drained_by.as_deref().cloned();
-    let unhandled = || d.head().failures.iter().find(|note| !note.handled).map(|note| note.failure.clone());
+    let unhandled = || {
+        let note = d.head().failures.iter().find(|note| !note.handled)?;
+        Some(note.failure.clone().of_step(&d.net.step(note.step).name, 1))
+    };
     let dead_end = || {
         let message = "a branch ended without a matching arc";
         (d.head().counts.unhandled > 0).then(|| Failure::new(ErrorClass::Validation, codes::NO_NEXT, message))

@@ -5,14 +5,22 @@ use super::scope::{Evaluated, NoValue, View};
 use super::{Accepted, Draft, ending};
 use crate::event::Event;
 use crate::ids::{Path, RunId, StepId};
-use crate::input::{Need, Rejected};
+use crate::input::{IterationEnds, IterationFailure, Need, Rejected};
 use crate::net::{Body, LoopKind, LoopSpec};
 use crate::phase::Phase;
 use crate::step_run::{LoopState, Patch, Role, RunState};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_expr::Template;
 use windlass_failure::{ErrorClass, Failure, codes};
+
+/// Number of failed iterations that the result of a loop lists; `failed` counts all of them.
+const ERRORS_LISTED_MAX: usize = 1_000;
+
+/// Number of iterations up to which a failed loop has its results even if no expression reads them. A larger loop
+/// would load a large part of the journal for nothing.
+const UNREAD_RESULTS_MAX: u32 = 1_000;
 
 pub(super) fn start_loop(d: &mut Draft<'_>, id: RunId) -> Evaluated<()> {
     let run = d.run(id)?;
@@ -105,7 +113,6 @@ pub(super) fn end_iteration(d: &mut Draft<'_>, of: RunId, index: u32, failed: bo
     }
     match stops_after(d, of, index).and_then(|stop| Ok((stop, gather_outputs(d, of, index, failed)?))) {
         Ok((stop, output)) => {
-            output.iter().for_each(|output| keep_result(d, of, index, output));
             d.emit(Event::IterationEnded { run: of, index, failed, stop, output })?;
         }
         Err(NoValue::Rejected(rejected)) => return Err(rejected),
@@ -152,47 +159,63 @@ fn gather_outputs(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<
     })
 }
 
-/// Keeps a result until the end of this decision; after that it is in the journal.
-pub(super) fn keep_result(d: &mut Draft<'_>, of: RunId, index: u32, output: &Arc<Value>) {
-    let collects = d.state.run(of).is_some_and(|run| d.net.step(run.step).collect);
-    if collects {
-        d.fresh.results.entry(of).or_default().outputs.insert(index, output.clone());
-    }
+/// Returns the ends of all iterations: those in the journal, and those of this decision.
+fn load_ends(d: &Draft<'_>, id: RunId) -> Result<IterationEnds, Rejected> {
+    let Some(earlier) = d.given.values.results.get(&id) else {
+        return Err(Rejected::Needs(vec![Need::Results(id)]));
+    };
+    let mut ends = earlier.clone();
+    d.records.iter().for_each(|record| ends.note(id, record));
+    Ok(ends)
 }
 
 /// Returns the outputs of the iterations in order, with null for an iteration without one.
-fn collect_results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected> {
-    if count == 0 {
-        return Ok(Vec::new());
+fn list_results(ends: &IterationEnds, count: u32) -> Value {
+    let output = |index| ends.outputs.get(&index).map_or(Value::Null, |output| (**output).clone());
+    (0..count).map(output).collect()
+}
+
+/// Returns the first failure of each failed iteration in order, as `{index, error}`.
+fn list_errors(d: &Draft<'_>, step: StepId, path: &Path, ends: &IterationEnds) -> Value {
+    let is_inside = |failed: &&IterationFailure| {
+        let of_loop = failed.step == step || d.net.step(failed.step).region == Some(step);
+        of_loop && failed.path.parent() == *path
+    };
+    let mut errors = BTreeMap::new();
+    for failed in ends.failures.iter().filter(is_inside) {
+        let error = || d.net.step(failed.step).describe_failure(&failed.failure, failed.attempt);
+        let index = failed.path.index().unwrap_or_default();
+        errors.entry(index).or_insert_with(|| json!({ "index": index, "error": error() }));
     }
-    let Some(earlier) = d.given.values.results.get(&id).filter(|results| results.whole) else {
-        return Err(Rejected::Needs(vec![Need::Results(id)]));
-    };
-    let fresh = d.fresh.results.get(&id);
-    let output = |index: u32| {
-        let found = fresh.and_then(|fresh| fresh.outputs.get(&index)).or(earlier.outputs.get(&index));
-        found.map_or(Value::Null, |output| (**output).clone())
-    };
-    Ok((0..count).map(output).collect())
+    errors.into_values().take(ERRORS_LISTED_MAX).collect()
 }
 
 fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Accepted {
-    let Some((_, repeat, step)) = open_loop(d, id) else { return Ok(()) };
+    let Some((spec, repeat, step)) = open_loop(d, id) else { return Ok(()) };
     if repeat.open > 0 || repeat.has_more() {
         return Ok(());
     }
     let (total, success, failed) = (repeat.succeeded + repeat.failed, repeat.succeeded, repeat.failed);
     let stats = json!({ "total": total, "success": success, "failed": failed });
     let mut counts = json!({ "iterations": total, "succeeded": success, "failed": failed, "stats": stats });
-    if repeat.failed == 0 {
-        if d.net.step(step).collect {
-            counts["results"] = Value::Array(collect_results(d, id, total)?);
+    let collect = d.net.step(step).collect;
+    if failed == 0 {
+        if collect && total > 0 {
+            counts["results"] = list_results(&load_ends(d, id)?, total);
+        } else if collect {
+            counts["results"] = json!([]);
         }
         return ending::complete(d, id, Arc::new(counts), ending::EndDetails::default());
     }
-    let noun = if repeat.failed == 1 { "iteration" } else { "iterations" };
-    let message = format!("{} {noun} of `{}` failed", repeat.failed, d.net.step(step).name);
-    let failure =
-        Failure { details: counts, ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message) };
-    ending::fail(d, id, failure, ending::EndDetails::default())
+    let noun = if failed == 1 { "iteration" } else { "iterations" };
+    let message = format!("{failed} {noun} of `{}` failed", d.net.step(step).name);
+    let failure = Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message);
+    let failure = Failure { details: counts.clone(), ..failure };
+    let ends = load_ends(d, id)?;
+    if collect || (spec.body == Body::Own && total <= UNREAD_RESULTS_MAX) {
+        counts["results"] = list_results(&ends, total);
+    }
+    counts["errors"] = list_errors(d, step, &d.run(id)?.path, &ends);
+    let output = Some(Arc::new(counts));
+    ending::fail(d, id, failure, ending::EndDetails { output, partial: true, ..Default::default() })
 }

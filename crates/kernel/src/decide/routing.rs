@@ -6,9 +6,9 @@ use super::scope::{Evaluated, GuardEvent, NoValue, RunEnd, View};
 use crate::event::{BranchEnd, Emission, Import, TokenValue};
 use crate::ids::{Path, StepId};
 use crate::input::Rejected;
-use crate::net::{FailureMode, Join, JoinArc, On, RouterMode};
+use crate::net::{FailureMode, Join, JoinArc, On, RouterMode, Step};
 use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_failure::{Failure, codes};
 
@@ -51,10 +51,10 @@ pub(super) fn route_import(d: &Draft<'_>, import: &Import) -> Result<Route, Reje
 pub(super) fn route_failure(
     d: &Draft<'_>,
     run: &StepRun,
-    failure: &Failure,
+    end: RunEnd<'_>,
     patch: &Patch,
 ) -> Result<Route, Rejected> {
-    match choose_route(d, run, RunEnd::Failed(failure), patch) {
+    match choose_route(d, run, end, patch) {
         Ok(route) => Ok(route),
         Err(NoValue::Rejected(rejected)) => Err(rejected),
         Err(NoValue::Failed(_)) => Ok(poison_arcs(d, run.step)),
@@ -97,8 +97,8 @@ impl<'q, 'a> ArcEvaluator<'q, 'a> {
 
     fn view(&mut self) -> &View<'q, 'a> {
         let step = self.d.net.step(self.run.step);
-        let event = GuardEvent::End { step: &step.name, looped: step.repeat.is_some(), end: self.end };
         let (d, run, patch) = (self.d, self.run, self.patch);
+        let event = GuardEvent::End { step, attempt: run.attempts + 1, end: self.end };
         self.view.get_or_insert_with(|| View::of_run(d, run).with_event(event).with_ctx(patch_ctx(d, patch)))
     }
 
@@ -135,16 +135,20 @@ fn route_by_match(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) 
     let router = &d.net.step(run.step).router;
     let (failed, refused) = match end {
         RunEnd::Done(_) => (false, false),
-        RunEnd::Failed(failure) => (true, is_refusal(d, run.step, failure)),
+        RunEnd::Failed { failure, .. } => (true, is_refusal(d, run.step, failure)),
     };
     let mut evaluator = ArcEvaluator::new(d, run, end, patch);
     let (mut emitted, mut handled) = (Vec::new(), false);
     for (arc, number) in router.arcs.iter().zip(0..) {
-        if (refused && !reads_event(arc)) || !evaluator.matches(arc)? {
+        if !evaluator.matches(arc)? {
+            continue;
+        }
+        let handles = failed && handles_failure(d, run, end, patch, arc)?;
+        if refused && !handles {
             continue;
         }
         emitted.push(emission(number, TokenValue::Live(evaluator.args(arc)?)));
-        handled |= failed && reads_event(arc);
+        handled |= handles;
         if router.mode == RouterMode::Exclusive {
             break;
         }
@@ -159,21 +163,48 @@ fn route_by_match(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) 
     Ok(Route { emitted, end, handled })
 }
 
-/// Returns whether an arc reads the event; only such an arc handles a failure.
-fn reads_event(arc: &JoinArc) -> bool {
-    arc.on == On::Error
-        || arc.guard.as_ref().is_some_and(|guard| {
-            guard.reads().iter().any(|read| read.root == "event" || read.root == "error")
-        })
+/// Returns whether an arc that matches a failure handles it: its guard would be false if the same step-run had ended
+/// well. A guard that cannot be evaluated then counts as false.
+fn handles_failure(
+    d: &Draft<'_>,
+    run: &StepRun,
+    end: RunEnd<'_>,
+    patch: &Patch,
+    arc: &JoinArc,
+) -> Result<bool, Rejected> {
+    let Some(guard) = arc.guard.as_ref().filter(|_| arc.on == On::End) else {
+        return Ok(arc.on == On::Error);
+    };
+    let success = result_as_success(d.net.step(run.step), end);
+    match ArcEvaluator::new(d, run, RunEnd::Done(&success), patch).view().is_true(guard) {
+        Ok(matches_success) => Ok(!matches_success),
+        Err(NoValue::Failed(_)) => Ok(true),
+        Err(NoValue::Rejected(rejected)) => Err(rejected),
+    }
+}
+
+/// Returns the result that the step-run would have had as a success, as far as it is known: of a loop, the same
+/// iterations without failures.
+fn result_as_success(step: &Step, end: RunEnd<'_>) -> Value {
+    let (RunEnd::Done(result) | RunEnd::Failed { partial: Some(result), .. }) = end else {
+        return Value::Null;
+    };
+    let mut result = result.clone();
+    if step.repeat.is_some() {
+        let total = result["iterations"].clone();
+        result["stats"] = json!({ "total": total, "success": total, "failed": 0 });
+        (result["succeeded"], result["failed"], result["errors"]) = (total, json!(0), json!([]));
+    }
+    result
 }
 
 /// Routes in all other dialects: every arc gets a token.
 fn route_by_join(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) -> Evaluated<Route> {
     let (emitted, handled) = match end {
         RunEnd::Done(_) => (taken_tokens(d, run, end, patch)?, false),
-        RunEnd::Failed(failure) => failure_tokens(d, run.step, failure),
+        RunEnd::Failed { failure, .. } => failure_tokens(d, run, failure),
     };
-    let failed = matches!(end, RunEnd::Failed(_)) && !handled;
+    let failed = matches!(end, RunEnd::Failed { .. }) && !handled;
     let end = if failed { BranchEnd::Failed } else { BranchEnd::GoesOn };
     Ok(Route { emitted, end, handled })
 }
@@ -202,8 +233,10 @@ fn is_refusal(d: &Draft<'_>, step: StepId, failure: &Failure) -> bool {
 }
 
 /// Returns the tokens that a failed step emits, and whether an arc handles the failure (R2).
-fn failure_tokens(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
-    let error = || Some(Arc::new(json!({ "error": failure })));
+fn failure_tokens(d: &Draft<'_>, run: &StepRun, failure: &Failure) -> (Vec<Emission>, bool) {
+    let step = run.step;
+    let described = || d.net.step(step).describe_failure(failure, run.attempts + 1);
+    let error = || Some(Arc::new(json!({ "error": described() })));
     let handled = outgoing_arcs(d, step).any(|(_, arc)| arc.on == On::Error);
     let closes = d.net.step(step).router.conditional || is_refusal(d, step, failure);
     let collect = d.net.policy().failure == FailureMode::Collect && !closes;

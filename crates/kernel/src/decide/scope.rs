@@ -7,7 +7,7 @@
 use super::Draft;
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
-use crate::net::Root;
+use crate::net::{Root, Step};
 use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -41,15 +41,19 @@ pub(super) type Evaluated<T> = Result<T, NoValue>;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RunEnd<'e> {
     Done(&'e Value),
-    Failed(&'e Failure),
+    /// `partial` is the result that the step-run has in spite of its failure.
+    Failed {
+        failure: &'e Failure,
+        partial: Option<&'e Value>,
+    },
 }
 
 /// The `event` of a guard or an admission rule.
 pub(super) enum GuardEvent<'e> {
     /// The event that sent the token: the start, or the end of a step.
     Arrival { step: Option<&'e str>, failed: bool },
-    /// The end of the step-run whose arcs are evaluated.
-    End { step: &'e str, looped: bool, end: RunEnd<'e> },
+    /// The end of the step-run whose arcs are evaluated; `attempt` is the number of its last attempt.
+    End { step: &'e Step, attempt: u32, end: RunEnd<'e> },
 }
 
 impl<'e> GuardEvent<'e> {
@@ -58,11 +62,11 @@ impl<'e> GuardEvent<'e> {
     fn name(&self) -> &'static str {
         match self {
             GuardEvent::Arrival { step: None, .. } => "execution.started",
-            GuardEvent::End { looped: true, .. } => "loop.done",
+            GuardEvent::End { step, .. } if step.repeat.is_some() => "loop.done",
             GuardEvent::Arrival { failed: false, .. } | GuardEvent::End { end: RunEnd::Done(_), .. } => {
                 "step.done"
             }
-            GuardEvent::Arrival { failed: true, .. } | GuardEvent::End { end: RunEnd::Failed(_), .. } => {
+            GuardEvent::Arrival { failed: true, .. } | GuardEvent::End { end: RunEnd::Failed { .. }, .. } => {
                 "step.failed"
             }
         }
@@ -72,16 +76,17 @@ impl<'e> GuardEvent<'e> {
         match (key, self) {
             ("name", _) => Some(Cow::Owned(json!(self.name()))),
             ("step", GuardEvent::Arrival { step, .. }) => step.map(|step| Cow::Owned(json!(step))),
-            ("step", GuardEvent::End { step, .. }) => Some(Cow::Owned(json!(step))),
-            ("payload" | "result", GuardEvent::End { end: RunEnd::Done(output), .. }) => {
-                Some(Cow::Borrowed(output))
-            }
-            // A failed loop has its counts as payload, too.
-            ("payload", GuardEvent::End { end: RunEnd::Failed(failure), looped: true, .. }) => {
-                Some(Cow::Borrowed(&failure.details))
-            }
-            ("payload" | "error", GuardEvent::End { end: RunEnd::Failed(failure), .. }) => {
-                Some(Cow::Owned(json!(failure)))
+            ("step", GuardEvent::End { step, .. }) => Some(Cow::Owned(json!(step.name))),
+            // A failed loop still has the results of its other iterations.
+            (
+                "payload" | "result",
+                GuardEvent::End {
+                    end: RunEnd::Done(output) | RunEnd::Failed { partial: Some(output), .. },
+                    ..
+                },
+            ) => Some(Cow::Borrowed(output)),
+            ("payload" | "error", GuardEvent::End { step, attempt, end: RunEnd::Failed { failure, .. } }) => {
+                Some(Cow::Owned(step.describe_failure(failure, *attempt)))
             }
             _ => None,
         }
@@ -89,7 +94,7 @@ impl<'e> GuardEvent<'e> {
 
     /// Returns the counts of an ended loop in the form of `iter`.
     fn ended_loop(&self) -> Option<Value> {
-        let GuardEvent::End { looped: true, .. } = self else { return None };
+        let GuardEvent::End { step: Step { repeat: Some(_), .. }, .. } = self else { return None };
         let length = self.get("payload")?.get("iterations")?.as_u64()?;
         let index = length.checked_sub(1);
         Some(json!({ "length": length, "index": index, "first": index == Some(0), "done": true }))
@@ -233,10 +238,12 @@ impl<'d, 'a> View<'d, 'a> {
 
     fn output_of(&self, step: StepId, name: &str) -> Option<Cow<'_, Value>> {
         match &self.event {
-            Some(GuardEvent::End { step, end: RunEnd::Done(output), .. }) if *step == name => {
-                return Some(Cow::Borrowed(output));
+            Some(GuardEvent::End { step: ended, end, .. }) if ended.name == name => {
+                return match end {
+                    RunEnd::Done(output) => Some(Cow::Borrowed(output)),
+                    RunEnd::Failed { partial, .. } => partial.map(Cow::Borrowed),
+                };
             }
-            Some(GuardEvent::End { step, end: RunEnd::Failed(_), .. }) if *step == name => return None,
             _ => {}
         }
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;

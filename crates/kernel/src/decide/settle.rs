@@ -87,7 +87,8 @@ fn check_limits(d: &mut Draft<'_>) -> Result<bool, Rejected> {
 fn fail_at_limit(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) -> Accepted {
     let at = step.map_or("a loop", |step| d.net.step(step).name.as_str());
     let message = format!("limit {limit} ({bound}) reached at step `{at}`; check that its routing ends");
-    let failure = Failure::new(ErrorClass::Validation, codes::LIMIT, message);
+    let mut failure = Failure::new(ErrorClass::Validation, codes::LIMIT, message);
+    failure.facts.step = step.map(|step| d.net.step(step).name.clone());
     cancel::drain(d, Outcome::Failed, Cause::Limit, Some(failure))
 }
 

@@ -97,13 +97,21 @@ pub(super) fn record_write(state: &mut Execution<'_>, of: RunId, patch: &Patch) 
     }
 }
 
+/// Content of `Event::Failed` in addition to the step-run and its patch.
+#[derive(Clone, Copy)]
+pub(super) struct FailedEnd<'e> {
+    pub(super) failure: &'e Failure,
+    pub(super) handled: bool,
+    pub(super) partial: bool,
+    pub(super) deferred: bool,
+}
+
 pub(super) fn failed(
     state: &mut Execution<'_>,
     net: &Net,
     id: RunId,
     fence: Option<Fence>,
-    failure: &Failure,
-    handled: bool,
+    FailedEnd { failure, handled, partial, deferred }: FailedEnd<'_>,
     patch: &Patch,
 ) -> Applied {
     let run = retire_run(state, net, id, fence, Signal::End)?;
@@ -117,14 +125,17 @@ pub(super) fn failed(
         Role::Iteration { .. } => {}
         Role::Final => state.head.finale = Finale::Failed,
         Role::Routed => {
-            state.head.counts.unhandled += u64::from(!handled);
+            state.head.counts.unhandled += u64::from(!handled && !deferred);
             resolve_member(state, net, run.step, &run.path, !handled)?;
         }
         // The agent receives the failure and decides how to continue.
         Role::Tool { .. } => {}
     }
+    if partial && net.is_tracked(run.step) {
+        state.latest.insert((run.step, run.path.clone()), id);
+    }
     state.head.counts.failed += u64::from(!matches!(run.role, Role::Iteration { .. }));
-    if state.head.failures.len() < FAILURE_NOTES_MAX {
+    if !deferred && state.head.failures.len() < FAILURE_NOTES_MAX {
         let note = FailureNote { step: run.step, handled, failure: failure.clone() };
         Arc::make_mut(&mut state.head.failures).push(note);
     }

@@ -176,6 +176,13 @@ impl Net {
             || self.members(id).iter().any(|member| self.asks_people(*member))
     }
 
+    /// Returns whether a loop around the step has an arc that handles its failure.
+    #[must_use]
+    pub fn handles_outside(&self, id: StepId) -> bool {
+        let around = std::iter::successors(self.step(id).region, |outer| self.step(*outer).region);
+        around.into_iter().any(|outer| self.step(outer).router.arcs.iter().any(|arc| arc.on == On::Error))
+    }
+
     /// Returns the number of loops around the step.
     #[must_use]
     pub fn depth(&self, id: StepId) -> usize {

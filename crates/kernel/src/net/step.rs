@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_expr::{Expr, Read, Template};
+use windlass_failure::{Failure, FailureSite};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -88,6 +89,19 @@ impl Step {
             trigger: false,
             shown: None,
         }
+    }
+
+    /// Returns the name that people see.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.shown.as_ref().map_or(&self.name, |shown| &shown.title)
+    }
+
+    /// Describes a failure of this step for users; `attempt` is the number of the attempt that failed.
+    #[must_use]
+    pub fn describe_failure(&self, failure: &Failure, attempt: u32) -> Value {
+        let site = FailureSite { node_id: &self.name, node_name: self.title(), attempt };
+        failure.describe(Some(site)).to_json()
     }
 
     /// Calls `take` for every name that an expression of this step reads during a decision.

@@ -603,7 +603,11 @@ fn a_steps_own_name_in_its_guards_is_the_result_it_just_made() {
     );
     let mut drive = Drive::started(policy(), steps());
     drive.done_with("a", json!({ "again": true }));
-    assert_eq!(drive.fail("a", "X"), "a failed (X); offer b", "a failure has no result, not even an old one");
+    assert_eq!(
+        drive.fail("a", "X"),
+        "a failed, handled (X); offer b",
+        "a failure has no result, not even an old one; a success would have one"
+    );
 }
 
 #[test]

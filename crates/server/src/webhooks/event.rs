@@ -104,12 +104,13 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
     match body {
         MessageBody::Status { status, .. } => put("status", json!(status)),
-        MessageBody::Ended { status, duration_ms, outputs, failure } => {
+        MessageBody::Ended { status, duration_ms, outputs, node, failure } => {
             put("status", json!(status));
             put("duration", json!(duration_ms));
             put("outputs", outputs.clone());
             if let Some(failure) = failure {
-                put("error", json!(error(failure, None, message.at, false)));
+                let site = node.as_ref().map(|node| node.site(1));
+                put("error", json!(error(failure, site, message.at, false)));
             }
         }
         MessageBody::NodeStarted { node, .. } => {
@@ -131,7 +132,7 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
             put("nodeId", json!(node.id));
             put("nodeName", json!(node.name));
             put("nodeType", json!(node.kind));
-            put("error", attempt_error(failure, message.at, *retry_count, *retries_max));
+            put("error", attempt_error(node, failure, message.at, *retry_count, *retries_max));
         }
         MessageBody::Log { .. } => {}
     }
@@ -161,7 +162,13 @@ mod tests {
     }
 
     fn ended(status: &'static str) -> MessageBody {
-        MessageBody::Ended { status, duration_ms: 60_000, outputs: json!({ "result": 1 }), failure: None }
+        MessageBody::Ended {
+            status,
+            duration_ms: 60_000,
+            outputs: json!({ "result": 1 }),
+            node: None,
+            failure: None,
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(super) fn truth(when: When, sight: Sight<'_>) -> Result<bool, Unreadable> {
         (When::Broken, _) => return Err(Unreadable),
         (When::Done, event) => matches!(event, Some(End::Done(_))),
         (When::Failed, event) => event == Some(End::Failed),
+        (When::Ended, event) => matches!(event, Some(End::Done(_) | End::Failed)),
         (When::AtLeast(least), Some(End::Done(Some(n)))) => n >= least,
         (When::AtLeast(_), _) => false,
         (When::Flag(flag), _) => sight.flags.contains(&flag),
@@ -37,11 +38,11 @@ pub(super) fn truth(when: When, sight: Sight<'_>) -> Result<bool, Unreadable> {
     })
 }
 
-/// Playbooks: the arcs that match, in order. After a refusal an arc must ask for the failure.
+/// Playbooks: the arcs that match, in order. After a refusal an arc must handle the failure.
 pub(super) fn matching(step: &Step, sight: Sight<'_>, refused: bool) -> Result<Vec<usize>, Unreadable> {
     let mut matched = Vec::new();
     for (index, arc) in step.arcs.iter().enumerate() {
-        if (!refused || reads_end(arc.when)) && truth(arc.when, sight)? {
+        if truth(arc.when, sight)? && (!refused || handles(arc.when)) {
             matched.push(index);
         }
         if step.exclusive && !matched.is_empty() {
@@ -51,8 +52,9 @@ pub(super) fn matching(step: &Step, sight: Sight<'_>, refused: bool) -> Result<V
     Ok(matched)
 }
 
-fn reads_end(when: When) -> bool {
-    matches!(when, When::Done | When::Failed | When::AtLeast(_))
+/// Of the guards that are true after a failure, only this one is false after a success.
+pub(super) fn handles(when: When) -> bool {
+    when == When::Failed
 }
 
 /// Joins, after an end that is well: every arc gets a token.

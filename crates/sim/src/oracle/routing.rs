@@ -1,6 +1,6 @@
 //! What the end of a step-run means for the others: tokens, joins, gates, conditions.
 
-use super::arcs::{Sight, Token, after_done, after_failure, handles_failure, matching, truth};
+use super::arcs::{Sight, Token, after_done, after_failure, handles, handles_failure, matching, truth};
 use super::run::{End, Kind, Run, RunId, State};
 use super::world::{Cause, Outcome, World};
 use crate::scenario::{Dialect, Failure, When};
@@ -71,12 +71,12 @@ impl World {
             End::Skipped | End::Gone => Ok(Vec::new()),
             End::Done(_) | End::Failed => matching(step, self.sight(id, end), refused),
         };
-        let read_failure = |arcs: &Vec<usize>| arcs.iter().any(|&arc| step.arcs[arc].when == When::Failed);
+        let handled = |arcs: &Vec<usize>| arcs.iter().any(|&arc| handles(step.arcs[arc].when));
         let strict = self.net.scenario.no_next_is_error && !step.arcs.is_empty();
         match (end, &matched) {
             (End::Done(_), Ok(arcs)) if arcs.is_empty() && strict => self.unhandled(id),
             (End::Done(_) | End::Skipped, Ok(arcs)) if arcs.is_empty() => self.well = true,
-            (End::Failed, Ok(arcs)) if read_failure(arcs) => {}
+            (End::Failed, Ok(arcs)) if handled(arcs) => {}
             (End::Failed, _) => self.unhandled(id),
             (End::Done(_) | End::Skipped | End::Gone, _) => {}
         }
@@ -166,13 +166,16 @@ impl World {
         self.settle_in_body(step, path, false);
     }
 
-    /// A failure nobody took. In the body of a loop it is the iteration's; whether fail-fast waits for the loop's end,
-    /// and whether an error handle of the loop takes it after all, is not written.
+    /// A failure that no arc handles. In the body of a loop it is the iteration's, and an error handle of a loop around
+    /// it takes it. Without one, whether fail-fast waits for the loop's end is not written.
     fn unhandled(&mut self, id: RunId) {
         let fail_fast = self.net.scenario.failure == Failure::FailFast;
-        if let Some(around) = self.net.step(self.runs[id].step).region {
-            let matters = fail_fast || handles_failure(self.net.step(around));
-            if !(matters && self.either()) {
+        let region = self.net.step(self.runs[id].step).region;
+        let around = std::iter::successors(region, |&outer| self.net.step(outer).region);
+        let loops: Vec<usize> = around.collect();
+        if !loops.is_empty() {
+            let taken = loops.iter().any(|&outer| handles_failure(self.net.step(outer)));
+            if taken || !(fail_fast && self.either()) {
                 return;
             }
         }

@@ -21,6 +21,7 @@ fn failure() -> Failure {
         retryable: Some(true),
         retry_after_ms: Some(1_500),
         details: json!({ "status": 503, "share": 0.1 }),
+        facts: FailureFacts::default(),
     }
 }
 
@@ -262,6 +263,8 @@ fn failed(
         handled,
         reported,
         output,
+        partial: false,
+        deferred: false,
         patch,
         times,
         metadata: None,
@@ -289,7 +292,25 @@ fn later() -> Vec<Event> {
         },
         Event::ChildPaused { run: RUN, paused: true },
         Event::ChildPaused { run: RUN, paused: false },
+        in_part(failed(None, true, false, Some(value(json!({ "failed": 1 }))), Patch::new(), None)),
+        in_body(failed(Some(FENCE), false, true, None, Patch::new(), Some(TIMES))),
     ]
+}
+
+fn in_part(mut event: Event) -> Event {
+    if let Event::Failed { partial, .. } = &mut event {
+        *partial = true;
+    }
+    event
+}
+
+fn in_body(mut event: Event) -> Event {
+    if let Event::Failed { deferred, failure, .. } = &mut event {
+        *deferred = true;
+        failure.facts =
+            FailureFacts { http_status: Some(503), attempt: Some(2), step: Some("fetch".to_owned()) };
+    }
+    event
 }
 
 fn counted() -> Arc<Value> {

@@ -3,7 +3,7 @@
 use crate::commit::Position;
 use crate::store::{JournalRow, PageBounds, StoreResult};
 use std::collections::BTreeSet;
-use windlass_kernel::{Demand, Facet, Fence, Need, Record, Role, RunChange, RunId, Values};
+use windlass_kernel::{Demand, Facet, Fence, Need, Record, RunId, Values};
 
 /// Rows read of a journal at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
@@ -37,9 +37,7 @@ pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> StoreResult<
                 let records = read_since_offer(journal, *run, *fence)?;
                 values.load(&records, std::slice::from_ref(need));
             }
-            Need::Results(run) => {
-                values.load(&read_since_loop(journal, *run)?, std::slice::from_ref(need));
-            }
+            Need::Results(run) => load_since_loop(journal, *run, &mut values)?,
             Need::Artifact(_) => {}
         }
     }
@@ -70,29 +68,18 @@ fn find_rows(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Positi
     Ok(first.iter().map(|row| row.position).collect())
 }
 
-/// Reads all records since a loop began that its results follow from.
-fn read_since_loop(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Record>> {
+/// Loads the ends of a loop's iterations from all records since it began, a page at a time.
+fn load_since_loop(journal: &impl JournalLookup, run: RunId, values: &mut Values) -> StoreResult<()> {
     let mut from = match find_rows(journal, run)?.first() {
         Some(position) => journal.row_at(*position)?.version,
         None => 0,
     };
-    let mut records = Vec::new();
     loop {
         let rows = journal.rows_from(from, PAGE)?;
-        let Some(last) = rows.last() else { return Ok(records) };
+        rows.iter().for_each(|row| values.load(&row.records, &[Need::Results(run)]));
+        let Some(last) = rows.last() else { return Ok(()) };
         from = last.version + last.records.len() as u64;
-        records.extend(rows.into_iter().flat_map(|row| row.records).filter(affects_results));
     }
-}
-
-fn affects_results(record: &Record) -> bool {
-    let Some((_, change)) = record.event.run_change() else { return false };
-    matches!(
-        change,
-        RunChange::Done(_)
-            | RunChange::Fired(_, Role::Iteration { .. }, _)
-            | RunChange::IterationEnded(_, Some(_))
-    )
 }
 
 /// Reads what was reported under a fence, and the record that opened it: backwards, one row at a time.

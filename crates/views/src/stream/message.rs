@@ -57,6 +57,8 @@ pub enum MessageBody {
         status: &'static str,
         duration_ms: u64,
         outputs: Value,
+        /// The node whose failure ended the execution.
+        node: Option<NodeLabel>,
         failure: Option<Failure>,
     },
     Log {
@@ -141,7 +143,7 @@ impl MessageBody {
             MessageBody::NodeFailed { node, failure, retry_count, retries_max, .. } => {
                 put("nodeId", json!(node.id));
                 put("nodeName", json!(node.name));
-                put("error", attempt_error(failure, at, *retry_count, *retries_max));
+                put("error", attempt_error(node, failure, at, *retry_count, *retries_max));
             }
             MessageBody::Ended { status, duration_ms, outputs, .. } => {
                 put("status", json!(status));
@@ -159,13 +161,14 @@ impl MessageBody {
 
 /// The error of an attempt: what the document shows, with what is known about trying again.
 #[must_use]
-pub fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
-    let whole = error(failure, None, at, false);
-    json!({
-        "code": whole.code,
-        "message": whole.message,
-        "retryable": whole.retryable,
-        "retryCount": retry_count,
-        "maxRetries": retries_max,
-    })
+pub fn attempt_error(
+    node: &NodeLabel,
+    failure: &Failure,
+    at: Millis,
+    retry_count: u32,
+    retries_max: u32,
+) -> Value {
+    let mut whole = json!(error(failure, Some(node.site(retry_count + 1)), at, false));
+    (whole["retryCount"], whole["maxRetries"]) = (json!(retry_count), json!(retries_max));
+    whole
 }

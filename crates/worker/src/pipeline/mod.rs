@@ -27,7 +27,7 @@ pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{Failure, Key, Node, Outcome, Pipeline, Report, Task, Work};
+use windlass_protocol::{Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work};
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -214,8 +214,19 @@ impl Run {
         }
         self.cursor.memo = None;
         self.cursor.calls += 1;
-        *self.cursor.tries.entry(self.cursor.at.clone()).or_default() += 1;
+        let tries = self.cursor.tries.entry(self.cursor.at.clone()).or_default();
+        *tries += 1;
+        if let Err(failure) = &mut called.outcome {
+            // Tries of a rule continue the count of the attempts that the engine makes.
+            failure.facts.attempt = Some(self.work.attempt.saturating_sub(1) + *tries);
+        }
         self.stage = Stage::Answered { args, called };
+    }
+
+    /// The step whose failures are described.
+    fn site(&self) -> FailureSite<'_> {
+        let node_name = self.pipeline.node.as_ref().map_or(&self.work.step, |node| &node.name);
+        FailureSite { node_id: &self.work.step, node_name, attempt: self.work.attempt }
     }
 
     /// Takes the value of a handle, or the reason why it cannot be opened; then the task that reads it cannot be called.

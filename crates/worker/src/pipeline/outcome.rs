@@ -3,11 +3,11 @@
 use super::CallResult;
 use super::cursor::Cursor;
 use super::shelf::{Shelf, Trouble};
-use crate::failure::{self, failure, shown};
+use crate::failure::{failure, shown};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_artifact::{Source, key};
-use windlass_protocol::{ChildEnd, ErrorClass, Failure, Pipeline};
+use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline};
 
 /// A result that itself says `status: "error"` is an error, whichever tool it comes from.
 pub(super) fn judged(called: CallResult) -> CallResult {
@@ -30,11 +30,11 @@ fn said(result: Value) -> Box<Failure> {
 }
 
 /// `{status: "ok", result}` or `{status: "error", error}`, with `meta` and the facts of the tool (`http`, …).
-pub(super) fn describe(called: &CallResult, tool: &str, attempt: u32) -> Value {
+pub(super) fn describe(called: &CallResult, site: FailureSite<'_>, tool: &str, attempt: u32) -> Value {
     let mut described = called.facts.clone();
     let (status, key, value) = match &called.outcome {
         Ok(result) => ("ok", "result", result.clone()),
-        Err(failure) => ("error", "error", error(failure, tool, &called.facts)),
+        Err(failure) => ("error", "error", error(failure, site, tool, &called.facts)),
     };
     described.insert("status".to_owned(), json!(status));
     described.insert(key.to_owned(), value);
@@ -49,15 +49,10 @@ const EVIDENCE: [(&str, &str, &str); 3] = [
     ("py", "exception_type", "exception_type"),
 ];
 
-fn error(failure: &Failure, tool: &str, facts: &Map<String, Value>) -> Value {
-    let mut error = json!({
-        "kind": failure::kind(failure),
-        "class": failure.class,
-        "code": failure.code,
-        "message": failure.message,
-        "retryable": failure::is_retryable(failure),
-        "source": tool,
-    });
+/// The error of every other place, with what the tool says about it.
+fn error(failure: &Failure, site: FailureSite<'_>, tool: &str, facts: &Map<String, Value>) -> Value {
+    let mut error = failure.describe(Some(site)).to_json();
+    error["source"] = json!(tool);
     for (fact, key, name) in EVIDENCE {
         if let Some(value) = facts.get(fact).and_then(|fact| fact.get(key)) {
             error[name] = value.clone();
@@ -66,17 +61,14 @@ fn error(failure: &Failure, tool: &str, facts: &Map<String, Value>) -> Value {
     if let Some(delay_ms) = failure.retry_after_ms {
         error["retry_after"] = json!(delay_ms as f64 / 1000.0);
     }
-    if !failure.details.is_null() {
-        error["details"] = failure.details.clone();
-    }
     error
 }
 
 /// Value under a task's label once control has moved on: its result, or its failure.
-pub(super) fn kept(called: CallResult, tool: &str) -> Value {
+pub(super) fn kept(called: CallResult, site: FailureSite<'_>, tool: &str) -> Value {
     match called.outcome {
         Ok(result) => result,
-        Err(failure) => json!({ "status": "error", "error": error(&failure, tool, &called.facts) }),
+        Err(failure) => json!({ "status": "error", "error": error(&failure, site, tool, &called.facts) }),
     }
 }
 

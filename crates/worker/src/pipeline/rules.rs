@@ -24,7 +24,7 @@ impl Run {
         let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries[&task.label];
-        let described = outcome::describe(called, &task.kind, try_number);
+        let described = outcome::describe(called, self.site(), &task.kind, try_number);
         let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.args = Some(args).filter(|args| !args.is_null());
         view.task = Some((&task.label, try_number));
@@ -77,7 +77,8 @@ impl Run {
             self.cursor.tries.remove(&label);
         }
         let kind = self.task(&label).map(|task| task.kind.clone()).unwrap_or_default();
-        self.cursor.results.insert(label, outcome::kept(called, &kind));
+        let kept = outcome::kept(called, self.site(), &kind);
+        self.cursor.results.insert(label, kept);
         self.cursor.passed += 1;
     }
 

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{ErrorClass, Failure, codes};
 
 const JAVASCRIPT: &str = include_str!("code/run.cjs");
 
@@ -127,7 +127,9 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     let code = match (code, trouble.as_deref()) {
         (Some(code), _) => code,
         (None, Some("timeout")) => "NETWORK_TIMEOUT".to_owned(),
-        (None, Some("connection")) => "CONNECTION_RESET".to_owned(),
+        (None, Some("connection")) => codes::CONNECTION_RESET.to_owned(),
+        (None, Some("refused")) => codes::CONNECTION_REFUSED.to_owned(),
+        (None, Some("dns")) => codes::DNS_FAILED.to_owned(),
         (None, Some("syntax")) => "CODE_SYNTAX".to_owned(),
         (None, Some("memory")) => "OUT_OF_MEMORY".to_owned(),
         (None, _) => "CODE_EXCEPTION".to_owned(),

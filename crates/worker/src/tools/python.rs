@@ -33,7 +33,7 @@ pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{ErrorClass, Failure, codes};
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match answered(call, desk, halt).await {
@@ -79,7 +79,9 @@ fn raised(exception: Exception, script: Option<PathBuf>) -> CallResult {
     let Exception { exception_type, message, traceback, trouble, .. } = exception;
     let (class, code) = match trouble.as_deref() {
         Some("timeout") => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
-        Some("connection") => (ErrorClass::Transport, "CONNECTION_RESET"),
+        Some("connection") => (ErrorClass::Transport, codes::CONNECTION_RESET),
+        Some("refused") => (ErrorClass::Transport, codes::CONNECTION_REFUSED),
+        Some("dns") => (ErrorClass::Transport, codes::DNS_FAILED),
         Some("syntax") => (ErrorClass::Validation, "PYTHON_SYNTAX"),
         _ => (ErrorClass::Unknown, "PYTHON_EXCEPTION"),
     };

@@ -198,22 +198,22 @@ fn rules_see_status_headers_and_kind() {
     sees("503 Busy", "outcome.http.status in [500, 503] and outcome.error.http_status == 503");
     sees(
         "503 Busy",
-        "outcome.error.kind == 'server_error' and outcome.error.retryable and outcome.error.source == 'http'",
+        "outcome.error.kind == 'transient_5xx' and outcome.error.httpStatus and outcome.error.retryable and outcome.error.source == 'http'",
     );
     sees(
         "429 Slow",
-        "outcome.error.kind == 'rate_limit' and outcome.error.retry_after == 7 and outcome.error.retryable",
+        "outcome.error.kind == 'rate_limit' and outcome.error.retryAfterMs == 7000 and outcome.error.httpStatus == 429 and outcome.error.retry_after == 7 and outcome.error.retryable",
     );
     sees("403 No", "outcome.error.kind == 'auth' and not outcome.error.retryable");
-    sees("404 No", "outcome.error.kind == 'not_found' and not outcome.error.retryable");
-    sees("422 No", "outcome.error.kind == 'client_error' and outcome.error.details.body == '{}'");
+    sees("404 No", "outcome.error.code == 'RESOURCE_NOT_FOUND' and not outcome.error.retryable");
+    sees("422 No", "outcome.error.kind == 'validation' and outcome.error.details.body == '{}'");
 }
 
 #[test]
 fn trouble_on_the_way_is_a_failed_connection() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failed = failure(json!({ "url": format!("http://{closed}/") }));
-    assert_eq!((failed.class.name(), failed.code.as_str()), ("transport", "CONNECTION_RESET"));
+    assert_eq!((failed.class.name(), failed.code.as_str()), ("transport", "CONNECTION_REFUSED"));
     assert!(failed.message.contains("Connection refused"), "{}", failed.message);
     let server = Server::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 100\r\n\r\ncut");
     assert_eq!(failure(json!({ "url": server.url("/") })).class.name(), "transport");

@@ -151,7 +151,7 @@ fn wfl_24_trouble_of_models_has_the_codes_of_the_document_and_is_never_a_panic()
     let mut spec = (*work.spec).clone();
     spec["tasks"][0]["config"]["base_url"] = json!(format!("http://127.0.0.1:{closed}"));
     work.spec = Arc::new(spec);
-    assert_eq!(shop.run(work).failure().code, "CONNECTION_RESET");
+    assert_eq!(shop.run(work).failure().code, "CONNECTION_REFUSED");
 }
 
 #[test]

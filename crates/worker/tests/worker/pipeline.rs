@@ -41,12 +41,12 @@ pub fn called(answer: &Value) -> CallResult {
     let outcome = match answer.get("ok") {
         Some(result) => Ok(result.clone()),
         None => Err(Box::new(windlass_protocol::Failure {
-            class: serde_json::from_value(text("class").into()).expect("a class"),
-            code: text("code"),
-            message: "it broke".to_owned(),
-            retryable: None,
             retry_after_ms: answer["retry_after_ms"].as_u64(),
-            details: Value::Null,
+            ..windlass_protocol::Failure::new(
+                serde_json::from_value(text("class").into()).expect("a class"),
+                &text("code"),
+                "it broke",
+            )
         })),
     };
     let facts: Map<String, Value> = answer["facts"].as_object().cloned().unwrap_or_default();
@@ -531,29 +531,25 @@ fn a_result_that_says_error_is_an_error_whatever_the_tool() {
 }
 
 #[test]
-fn the_kind_of_an_error_is_a_word_of_playbooks_and_its_class_one_of_the_taxonomy() {
-    let kind = |class: &str, code: &str| {
-        let rules = json!([{ "action": { "do": "break" }, "set_ctx": { "kind": "{{ outcome.error.kind }}/{{ outcome.error.class }}" } }]);
-        let spec = json!({ "tasks": [noop("a", rules)] });
-        let trace = tell(&work(spec), &[json!({ "class": class, "code": code })]);
-        trace[1].split("set ").nth(1).unwrap().to_owned()
-    };
-    let check = |class: &str, code: &str, expected: &str| {
-        assert_eq!(kind(class, code), format!(r#"{{"kind":"{expected}/{class}"}}"#), "{class} {code}");
-    };
-    check("timeout", "NETWORK_TIMEOUT", "timeout");
-    check("timeout", "DB_TIMEOUT", "db_timeout");
-    check("rate_limit", "RATE_LIMIT_EXCEEDED", "rate_limit");
-    check("transient_5xx", "SERVICE_UNAVAILABLE", "server_error");
-    check("transport", "CONNECTION_RESET", "connection");
-    check("transport", "DB_CONNECTION", "db_connection");
-    check("auth", "AUTHENTICATION_FAILED", "auth");
-    check("policy", "PERMISSION_DENIED", "auth");
-    check("validation", "RESOURCE_NOT_FOUND", "not_found");
-    check("validation", "VALIDATION_ERROR", "client_error");
-    check("validation", "INVALID_CONFIGURATION", "config");
-    check("conflict", "CONFLICT", "client_error");
-    check("unknown", "SHELL_EXIT", "unknown");
+fn the_kind_of_an_error_is_its_class_and_its_place_is_named() {
+    let set = json!({ "seen": "{{ outcome.error }}" });
+    let retry = json!({ "do": "retry", "attempts": 2, "backoff": "constant", "delay_ms": 0 });
+    let rules = json!([
+        { "when": "outcome.meta.attempt == 1", "action": retry },
+        { "action": { "do": "break" }, "set_ctx": set },
+    ]);
+    let spec = json!({ "tasks": [noop("a", rules)] });
+    let answer = json!({ "class": "rate_limit", "code": "RATE_LIMIT_EXCEEDED", "retry_after_ms": 10,
+        "facts": { "http": { "status": 429 } } });
+    let trace = tell(&work(spec), &[answer.clone(), answer]);
+    let seen = trace.iter().find_map(|line| line.split("set ").nth(1)).expect("a context");
+    let seen: Value = serde_json::from_str(seen).expect("JSON");
+    let error = &seen["seen"];
+    assert_eq!((&error["kind"], &error["class"]), (&json!("rate_limit"), &json!("rate_limit")), "{seen}");
+    assert_eq!((&error["retryable"], &error["retryAfterMs"]), (&json!(true), &json!(10)), "{seen}");
+    assert_eq!((&error["attempt"], &error["http_status"]), (&json!(2), &json!(429)), "{seen}");
+    assert_eq!((&error["nodeId"], &error["nodeName"]), (&error["nodeName"], &error["nodeId"]), "{seen}");
+    assert!(error["nodeId"].is_string(), "{seen}");
 }
 
 #[test]

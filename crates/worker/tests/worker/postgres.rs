@@ -183,7 +183,7 @@ fn errors_have_state_and_kind() {
     );
     sees(
         json!({ "command": twice }),
-        "outcome.error.kind == 'db_constraint' and not outcome.error.retryable and outcome.error.source == 'postgres'",
+        "outcome.error.code == 'DB_CONSTRAINT' and not outcome.error.retryable and outcome.error.source == 'postgres'",
     );
     sees(
         json!({ "command": twice }),
@@ -191,23 +191,23 @@ fn errors_have_state_and_kind() {
     );
     sees(
         json!({ "command": "SET statement_timeout = 20; SELECT pg_sleep(60)" }),
-        "outcome.error.kind == 'db_timeout' and outcome.error.retryable and outcome.pg.code == '57014'",
+        "outcome.error.code == 'DB_TIMEOUT' and outcome.error.retryable and outcome.pg.code == '57014'",
     );
     sees(
         json!({ "command": "SELEC 1" }),
-        "outcome.error.kind == 'parse' and outcome.error.details.position == '1'",
+        "outcome.error.code == 'DB_SYNTAX' and outcome.error.details.position == '1'",
     );
     sees(
         json!({ "command": "SELECT * FROM nowhere" }),
-        "outcome.error.kind == 'schema' and outcome.pg.code == '42P01'",
+        "outcome.error.code == 'DB_STATEMENT' and outcome.pg.code == '42P01'",
     );
     sees(
         json!({ "command": "SELECT 1/0 AS x" }),
-        "outcome.error.kind == 'schema' and outcome.pg.code == '22012'",
+        "outcome.error.code == 'DB_STATEMENT' and outcome.pg.code == '22012'",
     );
     sees(
         json!({ "command": "SELECT pg_terminate_backend(pg_backend_pid())" }),
-        "outcome.error.kind == 'db_connection' and outcome.error.retryable",
+        "outcome.error.code == 'DB_CONNECTION' and outcome.error.retryable",
     );
     sees(
         json!({ "command": "SELECT 1", "database": "nowhere" }),
@@ -219,11 +219,11 @@ fn errors_have_state_and_kind() {
     );
     sees(
         json!({ "command": "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$" }),
-        "outcome.error.kind == 'db_deadlock' and outcome.error.retryable",
+        "outcome.error.code == 'DB_DEADLOCK' and outcome.error.retryable",
     );
     sees(
         json!({ "command": "SELECT 1", "port": 1 }),
-        "outcome.error.kind == 'db_connection' and outcome.error.retryable and not outcome.pg",
+        "outcome.error.code == 'CONNECTION_REFUSED' and outcome.error.retryable and not outcome.pg",
     );
     let failed = failure(json!({ "command": twice }));
     assert_eq!(

@@ -110,9 +110,20 @@ fn rules_see_the_exception_and_whether_another_try_may_help() {
     sees("{}['k']", "outcome.error.exception_type == 'KeyError' and outcome.error.source == 'python'");
     sees("{}['k']", "outcome.error.kind == 'unknown' and not outcome.error.retryable");
     sees("raise TimeoutError()", "outcome.error.kind == 'timeout' and outcome.error.retryable");
-    sees("raise ConnectionResetError('x')", "outcome.error.kind == 'connection' and outcome.error.retryable");
-    sees("1 +", "outcome.error.kind == 'parse'");
-    sees("result = {1, 2}", "outcome.error.kind == 'schema'");
+    sees(
+        "raise ConnectionResetError('x')",
+        "outcome.error.kind == 'transport' and outcome.error.code == 'CONNECTION_RESET' and outcome.error.retryable",
+    );
+    sees(
+        "raise ConnectionRefusedError('x')",
+        "outcome.error.code == 'CONNECTION_REFUSED' and outcome.error.retryable",
+    );
+    let lookup = "import socket; socket.getaddrinfo('nowhere.invalid', 80)";
+    sees(lookup, "outcome.error.code == 'DNS_FAILED' and outcome.error.class == 'transport'");
+    let wrapped = "import urllib.request; urllib.request.urlopen('http://127.0.0.1:1/')";
+    sees(wrapped, "outcome.error.code == 'CONNECTION_REFUSED'");
+    sees("1 +", "outcome.error.code == 'PYTHON_SYNTAX'");
+    sees("result = {1, 2}", "outcome.error.code == 'RESULT_NOT_JSON'");
     sees(
         "result = {'status': 'error', 'error': 'sold out', 'left': 0}",
         "outcome.status == 'error' and outcome.error.message == 'sold out' and outcome.error.details.left == 0",

@@ -59,7 +59,7 @@ async function run({ code, args, output }) {
 // Codes of the system, in the words of the engine.
 const TROUBLES = {
   ETIMEDOUT: 'timeout', UND_ERR_CONNECT_TIMEOUT: 'timeout', UND_ERR_HEADERS_TIMEOUT: 'timeout',
-  ECONNRESET: 'connection', ECONNREFUSED: 'connection', EPIPE: 'connection', ENOTFOUND: 'connection', EAI_AGAIN: 'connection',
+  ECONNRESET: 'connection', EPIPE: 'connection', ECONNREFUSED: 'refused', ENOTFOUND: 'dns', EAI_AGAIN: 'dns',
 };
 
 // The first place of the node's own code in a stack; a syntax error has the line alone.

@@ -191,6 +191,7 @@ fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request)
     let mut failed = failure(class, code, message);
     failed.retry_after_ms = retry_after_ms(headers, Timestamp::now());
     failed.details = json!({ "status_code": status.as_u16(), "url": hop.shown_url(), "body": body });
+    failed.facts.http_status = Some(status.as_u16());
     failed
 }
 

@@ -3,7 +3,7 @@
 use super::answer::{self, Answer};
 use super::clients::Clients;
 use super::config::{Request, place};
-use crate::egress::Refused;
+use crate::egress::{Refused, connection_code};
 use crate::failure::{self, failure, shown};
 use crate::footprint::Share;
 use crate::pipeline::CallResult;
@@ -138,7 +138,7 @@ pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
     if error.is_timeout() {
         return failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message);
     }
-    failure(ErrorClass::Transport, "CONNECTION_RESET", message)
+    failure(ErrorClass::Transport, connection_code(&error), message)
 }
 
 fn not_allowed(hop: &Request, refused: &Refused) -> Box<Failure> {

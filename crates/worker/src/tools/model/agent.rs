@@ -27,7 +27,7 @@ mod toolbox;
 
 use super::Model;
 use super::answer::Answer;
-use crate::failure::{failure, is_retryable};
+use crate::failure::failure;
 use crate::halt::Halt;
 use crate::node::NodeDesk;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
@@ -133,7 +133,7 @@ impl Agent<'_> {
             };
             let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
             let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted);
-            if tries >= TRIES || wait > TRY_AGAIN_MAX || !is_retryable(&failed) || self.halt.is_pulled() {
+            if tries >= TRIES || wait > TRY_AGAIN_MAX || !failed.is_retryable() || self.halt.is_pulled() {
                 // The requests that came to nothing count in the next attempt, too.
                 self.keep(state).await?;
                 return Err(failed);

@@ -174,6 +174,7 @@ impl Model {
         let mut failed = failure(class, code, message);
         failed.retry_after_ms = retry_after_ms(&headers, Timestamp::now());
         failed.details = json!({ "status_code": status.as_u16(), "body": excerpt(&body, redactor) });
+        failed.facts.http_status = Some(status.as_u16());
         failed
     }
 
@@ -185,7 +186,7 @@ impl Model {
         match () {
             () if refused.is_some() => failure(ErrorClass::Policy, "EGRESS_REFUSED", message),
             () if error.is_timeout() => failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message),
-            () => failure(ErrorClass::Transport, "CONNECTION_RESET", message),
+            () => failure(ErrorClass::Transport, crate::egress::connection_code(error), message),
         }
     }
 

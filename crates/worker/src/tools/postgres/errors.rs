@@ -1,12 +1,13 @@
 //! What the server says went wrong, in the words of the taxonomy.
 
 use super::config::Statement;
+use crate::egress::connection_code;
 use crate::failure::{self, failure, shown};
 use crate::pipeline::CallResult;
 use serde_json::{Map, Value, json};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, ErrorPosition};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{ErrorClass, Failure, codes};
 
 pub(super) struct Trouble {
     failure: Box<Failure>,
@@ -42,12 +43,15 @@ impl Trouble {
     pub(super) fn connecting(error: Error) -> Trouble {
         match error.as_db_error() {
             Some(error) => Trouble::of_server(error),
-            None => failure(
-                ErrorClass::Transport,
-                "DB_CONNECTION",
-                format!("no connection to postgres: {}", cause(&error)),
-            )
-            .into(),
+            None => {
+                // Other trouble on the way is the database's own.
+                let code = match connection_code(&error) {
+                    codes::CONNECTION_RESET => "DB_CONNECTION",
+                    code => code,
+                };
+                let message = format!("no connection to postgres: {}", cause(&error));
+                failure(ErrorClass::Transport, code, message).into()
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use tokio::net::lookup_host;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
-use windlass_protocol::ErrorClass;
+use windlass_protocol::{ErrorClass, codes};
 
 const PORT: u16 = 5432;
 /// A directory of sockets is on this machine.
@@ -41,7 +41,8 @@ fn port(config: &Config, number: usize) -> u16 {
 
 async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Trouble> {
     let found = lookup_host((name, port)).await.map_err(|error| {
-        failure(ErrorClass::Transport, "DB_CONNECTION", format!("no connection to postgres: {name}: {error}"))
+        let message = format!("no connection to postgres: the name `{name}` cannot be resolved: {error}");
+        failure(ErrorClass::Transport, codes::DNS_FAILED, message)
     })?;
     let mut refused = None;
     for address in found.map(|address| address.ip()) {
@@ -54,7 +55,7 @@ async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Troub
         || {
             failure(
                 ErrorClass::Transport,
-                "DB_CONNECTION",
+                codes::DNS_FAILED,
                 format!("no connection to postgres: {name} has no address"),
             )
             .into()

@@ -219,10 +219,18 @@ def told(error, name):
         trace = trace.tb_next
     lines = "".join(traceback.format_exception(type(error), error.with_traceback(trace), trace))
     trouble = None
-    if isinstance(error, TimeoutError):
+    # An error of urllib has the error of the connection as its reason.
+    reason = getattr(error, "reason", None) if isinstance(error, OSError) else None
+    cause = reason if isinstance(reason, OSError) else error
+    socket = sys.modules.get("socket")
+    if isinstance(cause, TimeoutError):
         trouble = "timeout"
-    elif isinstance(error, ConnectionError):
+    elif isinstance(cause, ConnectionRefusedError):
+        trouble = "refused"
+    elif isinstance(cause, ConnectionError):
         trouble = "connection"
+    elif socket and isinstance(cause, socket.gaierror):
+        trouble = "dns"
     elif isinstance(error, SyntaxError):
         trouble = "syntax"
     elif isinstance(error, MemoryError):
