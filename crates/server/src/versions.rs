@@ -71,7 +71,12 @@ pub(crate) fn code_places_of(definition: &StoredDefinition) -> Vec<CodePlace> {
     struct CodePlaces {
         code: Vec<CodePlace>,
     }
-    let parsed: CodePlaces = serde_json::from_str(&definition.manifest.json).unwrap_or_default();
+    let json = &definition.manifest.json;
+    // Most definitions have no code, and this is read for every view of an execution.
+    if !json.contains("\"code\":[") {
+        return Vec::new();
+    }
+    let parsed: CodePlaces = serde_json::from_str(json).unwrap_or_default();
     parsed.code
 }
 

@@ -21,5 +21,6 @@ mod retry;
 mod rig;
 mod second_process;
 mod slips;
+mod terminal;
 mod waiting;
 mod workflows;
