@@ -309,3 +309,37 @@ fn loops_within_loops_have_a_bounded_number_of_frames() {
     assert_eq!((boxes(&svg, "f").len(), boxes(&svg, "b").len()), (12, count + 1));
     assert!(draw(&net, None, Format::Mermaid).unwrap().len() < 200 * count);
 }
+
+#[test]
+fn names_of_loops_and_handles_are_escaped_and_short() {
+    let long = "\u{202e}名<b>\"]; x ".repeat(22);
+    let flow = serde_json::json!({
+        "name": "Hostile",
+        "nodes": [
+            { "id": "a", "name": long, "type": "loop", "config": { "loopType": "count", "maxIterations": 2 } },
+            { "id": "b", "name": "</text><script>", "type": "conditional", "config": {
+                "conditions": [{ "id": "<i>&\"", "variable": "inputs.n", "operator": "equals", "value": 1 }] } },
+            { "id": "c", "type": "shell", "config": { "command": "ls" } },
+        ],
+        "edges": [
+            { "source": "a", "target": "b", "sourceHandle": "body" },
+            { "source": "b", "target": "c", "sourceHandle": "<i>&\"" },
+        ],
+    });
+    let net = net(&flow.to_string());
+    let svg = draw(&net, None, Format::Svg).unwrap();
+    is_well_formed(&svg);
+    assert!(svg.contains(">&lt;i&gt;&amp;&quot;</text>"), "the handle is shown as it is named: {svg}");
+    let page = boxes(&svg, "p")[0];
+    assert!(page[2] < 1_200.0, "a long name does not widen the picture: {page:?}");
+    let mermaid = draw(&net, None, Format::Mermaid).unwrap();
+    let dot = draw(&net, None, Format::Dot).unwrap();
+    for text in [&svg, &mermaid, &dot] {
+        assert!(!text.contains('\u{202e}'), "{text}");
+    }
+    assert!(
+        !mermaid.contains("<b>") && !mermaid.contains("<script") && !mermaid.contains("\"]; x"),
+        "{mermaid}"
+    );
+    assert!(dot.lines().all(|line| !line.contains("\"]; x") || line.contains("\\\"]; x")), "{dot}");
+}
