@@ -49,7 +49,10 @@ const OUTSIDE: [(&str, &[&str]); 4] = [
     ("artifact", &["serde_json", "sha2"]),
     ("failure", &["serde", "serde_json"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
-    ("expr", &["base64", "minijinja", "minijinja-contrib", "regex", "serde", "serde_json", "thiserror"]),
+    (
+        "expr",
+        &["base64", "minijinja", "minijinja-contrib", "regex", "serde", "serde_json", "sha2", "thiserror"],
+    ),
 ];
 
 /// IO, clocks, randomness, threads, async and unordered maps: a decision that met one would not repeat (K6).
@@ -80,7 +83,7 @@ const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
 /// Beyond this the model is wrong somewhere.
-const KERNEL_LINES_MAX: usize = 6_920;
+const KERNEL_LINES_MAX: usize = 6_935;
 
 const PREFIX: &str = "windlass-";
 

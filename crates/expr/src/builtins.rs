@@ -13,7 +13,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, literals, operators, pattern, satisfying};
+use crate::{encoded, literals, operators, pattern, satisfying, texts, time};
 
 /// Environment that every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -22,9 +22,9 @@ pub(crate) struct Builtins {
     tests: BTreeSet<&'static str>,
 }
 
-/// Functions of expressions. `namespace` is left out, because it would let loops build cycles and values of any
-/// depth.
-const FUNCTIONS: [&str; 2] = ["dict", "range"];
+/// Functions of expressions; `now` is replaced by a value of the scope. What is set in a `namespace` is copied, so that loops
+/// build no cycles.
+const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 
 pub(crate) fn builtins() -> &'static Builtins {
     static BUILTINS: OnceLock<Builtins> = OnceLock::new();
@@ -63,6 +63,7 @@ impl Builtins {
         env.set_formatter(write_value);
         env.set_unknown_method_callback(call_method);
         env.add_function("range", operators::range);
+        env.add_function("namespace", charge_calls(Cost::Items(64), functions::namespace));
         env.add_function("dict", charge_calls(Cost::Items(64), functions::dict));
         operators::register(&mut env);
         let mut builtins = Builtins { env, filters: BTreeSet::new(), tests: BTreeSet::new() };
@@ -89,13 +90,19 @@ impl Builtins {
         self.filter("join", Cost::Join, filters::join);
         self.filter("lines", Cost::Lines, filters::lines);
         self.filter("lower", Cost::Text(3), filters::lower);
+        self.filter("regex_findall", Cost::Search, texts::regex_findall);
+        self.filter("regex_replace", Cost::Search, texts::regex_replace);
+        self.filter("regex_search", Cost::Search, texts::regex_search);
         self.filter("replace", Cost::Replace, filters::replace);
         self.filter("safe", Cost::Text(1), filters::safe);
+        self.filter("sha256", Cost::Text(1), texts::sha256);
+        self.filter("sha512", Cost::Text(1), texts::sha512);
         self.filter("split", Cost::Split, filters::split);
         self.filter("string", Cost::Text(1), filters::string);
         self.filter("title", Cost::Text(3), filters::title);
         self.filter("tojson", Cost::Json, filters::tojson);
         self.filter("trim", Cost::Text(1), filters::trim);
+        self.filter("truncate", Cost::Walk, texts::truncate);
         self.filter("upper", Cost::Text(3), filters::upper);
         self.filter("urlencode", Cost::Text(3), filters::urlencode);
     }
@@ -122,6 +129,11 @@ impl Builtins {
     }
 
     fn value_filters(&mut self) {
+        self.filter("add_seconds", Cost::Text(1), time::add_seconds);
+        self.filter("datetimeformat", Cost::Text(1), time::strftime);
+        self.filter("isoformat", Cost::Text(1), time::isoformat);
+        self.filter("strftime", Cost::Text(1), time::strftime);
+        self.filter("timestamp", Cost::Text(1), time::timestamp);
         self.filter("abs", Cost::Free, filters::abs);
         self.filter("attr", Cost::Walk, filters::attr);
         self.filter("bool", Cost::Free, filters::bool);
@@ -266,6 +278,12 @@ fn call_method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> 
     match (name, args) {
         ("join", [list]) => pay(cost, &[list.clone(), value.clone()])?,
         _ => pay(cost, &with_value())?,
+    }
+    match (name, args) {
+        ("isoformat", []) => return time::isoformat(value).map(Jinja::from),
+        ("timestamp", []) => return time::timestamp(value),
+        ("strftime", [format]) => return time::strftime(value, format.as_str()).map(Jinja::from),
+        _ => {}
     }
     check_created(cost, pycompat::unknown_method_callback(state, value, name, args)?)
 }

@@ -44,6 +44,8 @@ pub(crate) enum Cost {
     Parse,
     Printf,
     StrFormat,
+    /// A search with a pattern, linear in the text and the pattern; the filter charges what it creates.
+    Search,
 }
 
 impl Cost {
@@ -66,6 +68,10 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
     let Some(value) = args.first() else { return Ok(()) };
     match cost {
         Cost::Free => Ok(()),
+        Cost::Search => {
+            let bytes = total_text_len(args)?;
+            step(bytes.saturating_mul(4))
+        }
         Cost::Walk => args.iter().try_for_each(|arg| weigh(arg).map(drop)),
         Cost::Contains => {
             charge_needle(value)?;

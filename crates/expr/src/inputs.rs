@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::limits::ITEM_BYTES;
 use crate::program::has_tags;
+use crate::time::NOW;
 use crate::{Read, Scope, Template, Value};
 
 /// Merges objects key by key, and replaces anything else.
@@ -84,7 +85,7 @@ pub fn circular_defaults(defaults: &Value) -> Vec<String> {
 pub fn known_at_start(defaults: &Value, read: &Read) -> bool {
     match (read.root.as_str(), &read.key) {
         ("workload", key) => key.is_some(),
-        ("execution_id" | "job", _) => true,
+        ("execution_id" | "job" | NOW, _) => true,
         (root, _) => defaults.get(root).is_some(),
     }
 }
@@ -153,6 +154,11 @@ fn describe_cycle<'k>(keys: impl Iterator<Item = &'k String>) -> String {
     format!("defaults of inputs need each other: {}", named.into_iter().collect::<Vec<_>>().join(", "))
 }
 
+/// Returns the time at which the execution was created, which its id begins with.
+fn created_ms(id: &str) -> Option<i64> {
+    i64::from_str_radix(id.get(..12)?, 16).ok()
+}
+
 struct StartScope<'i> {
     inputs: Value,
     id: &'i str,
@@ -163,6 +169,7 @@ impl Scope for StartScope<'_> {
         let value = match root {
             "workload" => Cow::Borrowed(&self.inputs),
             "execution_id" => Cow::Owned(json!(self.id)),
+            NOW => Cow::Owned(json!(created_ms(self.id)?)),
             // As in steps, no input hides the id of the execution.
             "job" if key == Some("uuid") => Cow::Owned(json!({ "uuid": self.id })),
             _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),

@@ -23,6 +23,8 @@ mod satisfying;
 mod scope;
 mod stored;
 mod template;
+mod texts;
+mod time;
 mod tokens;
 mod truth;
 
@@ -40,6 +42,7 @@ pub use scope::Scope;
 pub use serde_json::Value;
 
 pub use template::Template;
+pub use time::NOW;
 pub use truth::is_true;
 
 pub type Map = serde_json::Map<String, Value>;

@@ -6,7 +6,9 @@ use std::fmt::Write;
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Environment, Error, Value as Jinja};
 
+use crate::convert::{to_jinja, to_json};
 use crate::limits::{BYTES_MAX, Charged, ITEM_BYTES, charge, failed, step, text_size, too_large, weigh};
+use crate::time::{INSTANT, instant};
 
 pub(crate) const ADD: &str = "__add";
 pub(crate) const MULTIPLY: &str = "__multiply";
@@ -16,6 +18,7 @@ pub(crate) const ITEM: &str = "__item";
 pub(crate) const NEEDLE: &str = "__needle";
 pub(crate) const WEIGHED: &str = "__weighed";
 pub(crate) const MADE: &str = "__made";
+pub(crate) const COPIED: &str = "__copied";
 
 /// Registers the operators as filters, because a variable cannot shadow a filter. Users cannot write their names.
 pub(crate) fn register(env: &mut Environment<'static>) {
@@ -27,6 +30,16 @@ pub(crate) fn register(env: &mut Environment<'static>) {
     env.add_filter(NEEDLE, |value: Jinja| charge_needle(&value).map(|()| value));
     env.add_filter(WEIGHED, charge_walk);
     env.add_filter(MADE, check_created);
+    env.add_filter(COPIED, copy);
+    env.add_filter(INSTANT, |value: Jinja| instant(&value));
+}
+
+/// Copies a value that is set in a namespace: one that held the namespace itself would have no end.
+fn copy(value: Jinja) -> Result<Jinja, Error> {
+    let weight = weigh(&value)?;
+    charge(weight.text.saturating_add(weight.nodes.saturating_mul(ITEM_BYTES)))?;
+    let plain = to_json(&value).map_err(|error| failed(error.to_string()))?;
+    to_jinja(&plain, 1, &mut 0).ok_or_else(too_large)
 }
 
 /// Collects all items of `parts` into a list, charged as it grows; tuples are collected into a tuple.

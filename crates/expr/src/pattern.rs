@@ -18,10 +18,15 @@ const PROGRAM_MAX: usize = 64 * 1024;
 pub(crate) fn is_matching(text: &Jinja, pattern: &Jinja) -> Result<bool, Error> {
     let Some(text) = text.as_str() else { return Ok(false) };
     let Some(pattern) = pattern.as_str() else { return Err(failed("`matching` needs a text pattern")) };
+    Ok(find_regex(text, pattern)?.is_match(text))
+}
+
+/// Returns the compiled pattern for a text that is not too long for it.
+pub(crate) fn find_regex(text: &str, pattern: &str) -> Result<Regex, Error> {
     if text.len() > TEXT_MAX {
         return Err(failed(format!("a pattern searches at most {TEXT_MAX} bytes, not {}", text.len())));
     }
-    Ok(build_regex(pattern).map_err(failed)?.is_match(text))
+    build_regex(pattern).map_err(failed)
 }
 
 /// Checks a pattern before it is used.

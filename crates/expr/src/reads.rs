@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 
+use crate::time::NOW;
+
 /// A name that an expression reads: a root, and the first key below it if the text determines it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Read {
@@ -61,6 +63,7 @@ impl ReadSearch {
             },
             Expr::Call(call) => {
                 match &call.expr {
+                    Expr::Var(function) if function.id == "now" => self.read(NOW, None),
                     Expr::Var(_) => {}
                     Expr::GetAttr(method) => self.expr(&method.expr),
                     other => self.expr(other),
@@ -147,6 +150,9 @@ impl ReadSearch {
             }),
             Stmt::Set(set) => {
                 self.expr(&set.expr);
+                if let Expr::GetAttr(attr) = &set.target {
+                    self.expr(&attr.expr);
+                }
                 self.bind(&set.target);
             }
             Stmt::SetBlock(set) => {

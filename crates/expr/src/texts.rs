@@ -37,7 +37,8 @@ pub(crate) fn regex_search(value: &Jinja, pattern: &str) -> Result<Jinja, Error>
     let text = text(value, "regex_search")?;
     let regex = find_regex(text, pattern)?;
     let found = regex.captures(text);
-    let found = found.and_then(|found| found.get(1).or_else(|| found.get(0)).map(|part| part.as_str().to_owned()));
+    let found =
+        found.and_then(|found| found.get(1).or_else(|| found.get(0)).map(|part| part.as_str().to_owned()));
     Ok(found.map_or(Jinja::from(()), Jinja::from))
 }
 
@@ -55,7 +56,11 @@ pub(crate) fn regex_findall(value: &Jinja, pattern: &str) -> Result<Vec<String>,
 }
 
 /// Replaces all matches; `\1` and `$1` in the replacement are the first group.
-pub(crate) fn regex_replace(value: &Jinja, pattern: &str, replacement: Option<&str>) -> Result<String, Error> {
+pub(crate) fn regex_replace(
+    value: &Jinja,
+    pattern: &str,
+    replacement: Option<&str>,
+) -> Result<String, Error> {
     let text = text(value, "regex_replace")?;
     let regex = find_regex(text, pattern)?;
     let replacement = with_dollars(replacement.unwrap_or_default());

@@ -19,8 +19,18 @@ const FORMAT_MAX: usize = 1_000;
 const FIELD_BYTES: usize = 16;
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -64,7 +74,8 @@ fn milliseconds(value: &Jinja) -> Result<i64, Error> {
         });
     }
     let seconds = f64::try_from(value.clone()).ok().filter(|seconds| seconds.is_finite());
-    let seconds = seconds.ok_or_else(|| failed(format!("a time is text or a number, not a {}", value.kind())))?;
+    let seconds =
+        seconds.ok_or_else(|| failed(format!("a time is text or a number, not a {}", value.kind())))?;
     if seconds.abs() > *RANGE_MS.end() as f64 / 1_000.0 {
         return Err(out_of_range());
     }
@@ -106,7 +117,10 @@ fn zone_ms(zone: &str) -> Option<i64> {
     };
     let plain: String = zone[1..].chars().filter(|letter| *letter != ':').collect();
     let plain = if plain.len() == 2 { format!("{plain}00") } else { plain };
-    let number = plain.parse::<i64>().ok().filter(|_| plain.len() == 4 && plain.bytes().all(|b| b.is_ascii_digit()))?;
+    let number = plain
+        .parse::<i64>()
+        .ok()
+        .filter(|_| plain.len() == 4 && plain.bytes().all(|b| b.is_ascii_digit()))?;
     let (hours, minutes) = (number / 100, number % 100);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes) * 60_000)
 }
@@ -200,7 +214,8 @@ impl Civil {
     fn field(&self, letter: Option<char>) -> Result<String, Error> {
         let weekday = (self.days + 3).rem_euclid(7);
         let of_year = days_of(self.year, 1, 1).map_or(0, |first| self.days - first + 1);
-        let name = |names: &[&str], index: i64| names.get(index as usize).copied().unwrap_or_default().to_owned();
+        let name =
+            |names: &[&str], index: i64| names.get(index as usize).copied().unwrap_or_default().to_owned();
         let month = name(&MONTHS, self.month - 1);
         let day = name(&DAYS, weekday);
         Ok(match letter {
@@ -252,7 +267,18 @@ mod tests {
         ] {
             assert_eq!(isoformat(&Jinja::from(text)).ok().as_deref(), Some(iso), "{text}");
         }
-        for bad in ["", "2026-02-29", "2026-13-01", "2026-3-1", "tomorrow", "2026-03-01T25:00:00Z", "2026-03-01T1:0:0", "2026-03-01Tx", "2026-03-01é", "+026-03-01"] {
+        for bad in [
+            "",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-3-1",
+            "tomorrow",
+            "2026-03-01T25:00:00Z",
+            "2026-03-01T1:0:0",
+            "2026-03-01Tx",
+            "2026-03-01é",
+            "+026-03-01",
+        ] {
             assert!(isoformat(&Jinja::from(bad)).is_err(), "{bad}");
         }
     }

@@ -86,7 +86,7 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Woken { run } => runs::woken(state, net, *run),
         Event::Delayed { run, until } => runs::delayed(state, net, *run, *until),
         Event::Offered { run, fence, attempt, reads } => {
-            runs::offered(state, net, *run, *fence, *attempt, reads)
+            runs::offered(state, net, *run, *fence, *attempt, reads, record.at)
         }
         Event::Lost { run, fence, started, cursor } => runs::lost(state, net, *run, *fence, *started, cursor),
         Event::RetryScheduled { run, fence, until, patch, cursor, .. } => {

@@ -37,6 +37,9 @@ pub struct StepRun {
     /// Calls that an agent made from this step-run, by name, so that none is made twice.
     pub calls: BTreeMap<String, RunId>,
     pub state: RunState,
+    /// The attempt that is offered and the time at which it was decided, if the work reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<(u32, Millis)>,
 }
 
 impl StepRun {
@@ -45,8 +48,8 @@ impl StepRun {
     pub fn new(step: StepId, path: Path, role: Role, args: Args) -> StepRun {
         let state = RunState::Ready { waited: false };
         let (attempts, losses, reads, calls) = (0, 0, Vec::new(), BTreeMap::new());
-        let (ctx, fence, cursor) = (None, None, None);
-        StepRun { step, path, role, args, ctx, attempts, losses, fence, reads, cursor, calls, state }
+        let (ctx, fence, cursor, decided) = (None, None, None, None);
+        StepRun { step, path, role, args, ctx, attempts, losses, fence, reads, cursor, calls, state, decided }
     }
 }
 

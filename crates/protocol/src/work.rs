@@ -52,6 +52,9 @@ pub struct Work {
     /// Debug lines are wanted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
+    /// Time at which this attempt was decided, in milliseconds since 1970, if the work reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_ms: Option<i64>,
     /// Storage that the tenant lacked at the dispatch. A tenant over its quota has its work failed at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_room: Option<NoRoom>,

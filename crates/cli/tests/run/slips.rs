@@ -201,3 +201,84 @@ fn a_server_reports_slips_at_validation_and_refuses_a_start_without_its_secret()
     assert_eq!(status, 400);
     assert!(refused.to_string().contains("`windlass secrets set api-key`"), "{refused}");
 }
+
+#[test]
+fn now_is_the_time_of_the_journal_and_the_same_for_all_tasks_of_an_attempt() {
+    let place = Place::playing(
+        r#"
+workload: {started: '{{ now() }}'}
+workflow:
+- step: a
+  tool:
+  - {name: first, kind: shell, command: 'sleep 0.05; echo {{ now() }}'}
+  - {name: second, kind: noop, result: {at: '{{ now() }}', day: '{{ now() | strftime("%Y-%m-%d") }}', seconds: '{{ now().timestamp() | int > 1700000000 }}'}}
+  next: {arcs: [{step: b, when: '{{ now() > workload.started or now() == workload.started }}', args: {at: '{{ now() }}'}}]}
+- step: b
+  tool: {kind: noop, result: '{{ args.at }}'}
+"#,
+    );
+    let run = place.run(&[], 0);
+    let nodes = run["nodeExecutions"].as_array().expect("nodes");
+    let result = &nodes[0]["output"]["results"];
+    let at = result["second"]["at"].as_str().expect("a time");
+    assert_eq!(result["first"]["stdout"], format!("{at}\n"), "{run}");
+    assert_eq!((&result["second"]["day"], &result["second"]["seconds"]), (&json!(at[..10]), &json!(true)));
+    let id = run["executionId"].as_str().expect("an id");
+    let events = place.windlass(&["executions", "events", id, "--json"]).expect(0).out;
+    let offered = events.lines().find(|line| line.contains("step.offered") || line.contains("step.queued"));
+    assert!(offered.is_some_and(|line| line.contains(at)), "{at} is the time of the offer:\n{events}");
+    let routed = nodes[1]["output"].as_str().expect("a time");
+    assert!(routed > at && run["inputs"]["started"].as_str().is_some_and(|started| started <= at), "{run}");
+}
+
+#[test]
+fn expressions_have_the_functions_that_people_use_offline() {
+    let place = Place::playing(
+        r#"
+workload: {name: 'Ada Lovelace', log: 'id=12 id=345', when: '2026-03-01T12:30:00+02:00', rows: [1, 2, 3]}
+workflow:
+- step: a
+  tool:
+    kind: noop
+    result:
+      sum: '{% set ns = namespace(total=0) %}{% for row in rows %}{% set ns.total = ns.total + row %}{% endfor %}{{ ns.total }}'
+      short: '{{ name | truncate(9) }}'
+      cut: '{{ name | truncate(6, killwords=true, end="…") }}'
+      first: '{{ log | regex_search("id=(\d+)") }}'
+      none: '{{ log | regex_search("x=(\d+)") }}'
+      all: '{{ log | regex_findall("\d+") }}'
+      swapped: '{{ name | regex_replace("([a-zA-Z]+) ([a-zA-Z]+)", "\2, \1") }}'
+      day: '{{ workload.when | strftime("%d.%m.%Y %H:%M") }}'
+      next: '{{ workload.when | add_seconds(86400) }}'
+      hash: '{{ "abc" | sha256 }}'
+"#,
+    );
+    let run = place.run(&[], 0);
+    let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(
+        run["outputs"],
+        json!({
+            "sum": "6", "short": "Ada...", "cut": "Ada L…", "first": "12", "none": null, "all": ["12", "345"],
+            "swapped": "Lovelace, Ada", "day": "01.03.2026 10:30", "next": "2026-03-02T10:30:00.000Z", "hash": hash,
+        })
+    );
+    for (bad, why) in [
+        ("{{ name | regex_search('(') }}", "is not a regular expression"),
+        ("{{ name | strftime('%Y') }}", "is not a time"),
+        ("{{ workload.when | strftime('%Q') }}", "has no `%Q`"),
+        ("{{ ('a' * 70000) | regex_findall('a') }}", "64"),
+        (
+            "{% set ns = namespace(a=[]) %}{% for i in range(90) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}x",
+            "",
+        ),
+    ] {
+        let steps = format!(
+            "workload: {{name: x, when: '2026-03-01'}}\nworkflow:\n- {{step: a, tool: {{kind: noop, result: \"{bad}\"}}}}\n"
+        );
+        let run = Place::playing(&steps).run(&[], 1);
+        assert!(
+            run["errors"][0]["message"].as_str().is_some_and(|message| message.contains(why)),
+            "{bad}: {run}"
+        );
+    }
+}

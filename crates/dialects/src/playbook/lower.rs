@@ -8,7 +8,7 @@ use super::pure::pure;
 use crate::diagnostic::Problems;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::{Read, Template};
+use windlass_expr::{NOW, Read, Template};
 use windlass_kernel::net::{
     Finish, Join, JoinArc, Limits, NetSpec, Policy, Recovery, Root, Router, Step, Work,
 };
@@ -63,6 +63,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
     let mut step = Step::new(&def.name.text, work(playbook, def));
     if matches!(step.work, Work::Task { .. }) {
         step.reads = reads(def, ids);
+        step.clock = def.reads().any(|read| read.root == NOW);
     }
     step.admit.clone_from(&def.admit);
     step.repeat.clone_from(&def.repeat);

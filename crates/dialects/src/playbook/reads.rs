@@ -7,10 +7,10 @@ use crate::names;
 use crate::read::Reader;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::{Expr, Read, Template, Value};
+use windlass_expr::{Expr, NOW, Read, Template, Value};
 
 /// Roots that the language defines, with their keys where those are fixed.
-const ROOTS: [(&str, &[&str]); 21] = [
+const ROOTS: [(&str, &[&str]); 22] = [
     ("workload", &[]),
     ("ctx", &[]),
     ("args", &[]),
@@ -32,6 +32,7 @@ const ROOTS: [(&str, &[&str]); 21] = [
     ("_prev", &[]),
     ("_task", &[]),
     ("_attempt", &[]),
+    (NOW, &[]),
 ];
 const OUTCOME: &[&str] = &["status", "result", "data", "error", "meta", "http", "pg", "py", "ref"];
 

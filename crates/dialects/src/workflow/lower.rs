@@ -10,7 +10,7 @@ use crate::diagnostic::Problems;
 use crate::manifest::{DefaultRetry, Settings, end_policy};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::{Expr, Template};
+use windlass_expr::{Expr, NOW, Template};
 use windlass_kernel::net::{
     Body, FailureMode, Join, JoinArc, LoopSpec, NetSpec, On, Policy, Recovery, Retry, Root, Shown, Step, Work,
 };
@@ -102,6 +102,7 @@ impl Lowering<'_> {
         }
         if matches!(node.form, Form::Task(_)) {
             step.reads = self.reads(place, node);
+            step.clock = node.seen.iter().any(|seen| seen.read.root == NOW);
         }
         step
     }

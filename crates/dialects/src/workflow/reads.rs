@@ -8,7 +8,7 @@ use crate::diagnostic::Problems;
 use crate::inputs::HOOK;
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::Read;
+use windlass_expr::{NOW, Read};
 
 /// Roots of outputs, by node.
 pub(super) const OUTPUTS: [&str; 2] = ["nodes", "steps"];
@@ -43,6 +43,7 @@ impl<'w> Names<'w> {
     /// Something other than a stored secret has the name.
     pub(super) fn knows(&self, root: &str) -> bool {
         ROOTS.contains(&root)
+            || root == NOW
             || TOLD.contains(&root)
             || self.index.contains_key(root)
             || self.inputs.contains(root)

@@ -116,6 +116,7 @@ impl<R> Lane<R> {
                 tenant: live.origin.tenant.to_string(),
                 workflow: live.origin.workflow.map(|workflow| workflow.to_string()),
                 debug: live.origin.options.debug,
+                decided_ms: step_run.decided.map(|(_, at)| at.0),
                 no_room: self.config.resources.no_room(&live.origin.tenant),
             })
         })

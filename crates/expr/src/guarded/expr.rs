@@ -9,6 +9,7 @@ use super::level::{
 use super::{Printed, Printer, refuse};
 use crate::builtins::builtins;
 use crate::operators::{ITEM, MADE, NEEDLE, SLICE, WEIGHED};
+use crate::time::{INSTANT, NOW};
 
 /// Keywords that minijinja's parser accepts as names but that would be parsed differently when printed.
 const KEYWORDS: [&str; 7] = ["and", "else", "if", "in", "is", "not", "or"];
@@ -227,6 +228,15 @@ impl Printer {
 
     fn call(&mut self, call: &ast::Call, span: Span) -> Printed {
         match &call.expr {
+            Expr::Var(function) if function.id == "now" && call.args.is_empty() => {
+                return self.put(&format!("({NOW}|{INSTANT})"));
+            }
+            Expr::Var(function) if function.id == "now" => {
+                return refuse(
+                    span,
+                    "`now()` takes no arguments: format it with `now() | strftime('%Y-%m-%d')`",
+                );
+            }
             Expr::Var(function) if builtins().has_function(function.id) => self.put(function.id)?,
             Expr::Var(function) => return refuse(span, format!("function `{}` is unknown", function.id)),
             Expr::GetAttr(method) if method.name == "cycle" && call.args.is_empty() => {

@@ -1,8 +1,9 @@
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, Expr, Stmt};
 
-use super::level::{IF, OR};
+use super::level::{FILTER, IF, OR};
 use super::{Printed, Printer, refuse};
+use crate::operators::COPIED;
 
 impl Printer {
     pub(super) fn body(&mut self, statements: &[Stmt]) -> Printed {
@@ -28,6 +29,13 @@ impl Printer {
             Stmt::WithBlock(with) => self.with(with),
             Stmt::Set(set) => {
                 self.put("{% set ")?;
+                if let Expr::GetAttr(attr) = &set.target
+                    && let Expr::Var(namespace) = &attr.expr
+                {
+                    self.put(&format!("{}.{} = ", namespace.id, attr.name))?;
+                    self.expr(&set.expr, FILTER)?;
+                    return self.put(&format!("|{COPIED} %}}"));
+                }
                 self.target(&set.target)?;
                 self.put(" = ")?;
                 self.expr(&set.expr, IF)?;

@@ -12,7 +12,7 @@ use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use windlass_expr::{EvalError, Expr, Scope, Template, of_iteration, of_output};
+use windlass_expr::{EvalError, Expr, NOW, Scope, Template, of_iteration, of_output};
 use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Reason why an expression has no value yet, or why its step fails.
@@ -476,6 +476,7 @@ impl Scope for View<'_, '_> {
             ("steps", Some(name)) => self.resolve(self.output(name)?),
             ("steps", None) => self.outputs(),
             ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),
+            (NOW, _) => Some(Cow::Owned(json!(self.draft.at.0))),
             (root, key) => self.bare_name(root, key),
         }
     }

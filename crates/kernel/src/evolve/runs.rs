@@ -135,10 +135,15 @@ pub(super) fn offered(
     fence: Fence,
     attempt: u32,
     reads: &[(StepId, RunId)],
+    at: Millis,
 ) -> Applied {
     take_fence(state, fence)?;
     move_run(state, net, id, Signal::Offer, |run| {
         mark_dispatched(run, fence, attempt)?;
+        // An attempt that continues after a lost lease keeps its time.
+        if net.step(run.step).clock && run.decided.is_none_or(|(of, _)| of != attempt) {
+            run.decided = Some((attempt, at));
+        }
         run.reads = reads.to_vec();
         Ok(RunState::Offered { fence })
     })

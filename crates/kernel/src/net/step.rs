@@ -55,6 +55,9 @@ pub struct Step {
     /// Display text; if unset, the step is shown by its name and its work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
+    /// The work reads the time at which its attempt was decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clock: bool,
 }
 
 /// Display text of a step, in addition to its name.
@@ -88,6 +91,7 @@ impl Step {
             on_demand: false,
             trigger: false,
             shown: None,
+            clock: false,
         }
     }
 

@@ -14,7 +14,7 @@ use super::opened::Opened;
 use super::shelf::Shelf;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use windlass_expr::{Scope, of_iteration, of_output};
+use windlass_expr::{NOW, Scope, of_iteration, of_output};
 use windlass_protocol::{Iter, Work};
 
 #[derive(Clone, Copy)]
@@ -281,6 +281,7 @@ impl Scope for View<'_> {
             ("results", Some(label)) => self.field(self.revealed(self.cursor.results.get(label)?), None),
             ("results", None) => Some(Cow::Owned(self.resolved(self.cursor.results.iter()))),
             ("execution_id", _) => Some(Cow::Owned(json!(execution_id(self.work)))),
+            (NOW, _) => self.work.decided_ms.map(|ms| Cow::Owned(json!(ms))),
             ("_prev", _) => self.field(self.revealed(&self.cursor.prev), key),
             ("_task", _) => self.task.map(|(label, _)| Cow::Owned(json!(label))),
             ("_attempt", _) => self.task.map(|(_, number)| Cow::Owned(json!(number))),

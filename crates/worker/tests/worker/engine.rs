@@ -312,6 +312,7 @@ pub fn pipeline(spec: Value) -> Work {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        decided_ms: None,
         no_room: None,
     }
 }

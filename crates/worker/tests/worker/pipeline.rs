@@ -31,6 +31,7 @@ pub fn work(spec: Value) -> Work {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        decided_ms: None,
         no_room: None,
     }
 }

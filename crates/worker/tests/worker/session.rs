@@ -28,6 +28,7 @@ pub fn work(unit: Unit) -> Box<Work> {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        decided_ms: None,
         no_room: None,
     })
 }

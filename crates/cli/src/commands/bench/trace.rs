@@ -215,6 +215,7 @@ mod tests {
                 tenant,
                 workflow,
                 debug,
+                decided_ms: None,
                 no_room: None,
             };
             self.trace.ordered(&Order::Run(Box::new(work)));
