@@ -286,7 +286,23 @@ fn wfl_36_failed_and_cancelled_end_the_stream_with_execution_completed() {
     let (answer, _) = Socket::subscribe(&server, &id, None).rest();
     let failed = answer.iter().find(|message| message["type"] == "node_failed").unwrap();
     let error: Vec<&String> = failed["data"]["error"].as_object().unwrap().keys().collect();
-    assert_eq!(error, ["code", "message", "retryable", "retryCount", "maxRetries"]);
+    assert_eq!(
+        error,
+        [
+            "code",
+            "class",
+            "kind",
+            "message",
+            "nodeId",
+            "nodeName",
+            "timestamp",
+            "retryable",
+            "attempt",
+            "details",
+            "retryCount",
+            "maxRetries",
+        ]
+    );
     let last = answer.last().unwrap();
     assert_eq!((&last["type"], &last["data"]["status"]), (&json!("execution_completed"), &json!("failed")));
 

@@ -121,7 +121,7 @@ fn neither_an_input_nor_a_patch_hides_a_name_of_the_definition() {
         [
             r#"a x {"own":null,"later":null}"#,
             r#"b x {"failed":null,"step":4,"skipped":null,"item":2,"job":true,"chain":null,"free":"forged forged forged forged"}"#,
-            r#"done {"n":5,"status":"ok","results":{"a":{"status":"error","error":{"kind":"unknown","class":"unknown","code":"E","message":"it broke","retryable":false,"source":"x"}},"b":{"n":5}}} set {"n":5}"#,
+            r#"done {"n":5,"status":"ok","results":{"a":{"status":"error","error":{"code":"E","class":"unknown","kind":"unknown","message":"it broke","retryable":false,"nodeId":"pages","nodeName":"pages","attempt":1,"source":"x"}},"b":{"n":5}}} set {"n":5}"#,
         ],
     );
 }
@@ -144,7 +144,7 @@ fn pbk_21_rules_say_retry_jump_break_fail_or_continue() {
             r#"done {"result":1,"status":"ok","results":{"a":1,"b":1,"c":1}}"#,
         ],
     );
-    let kept = r#""b":{"status":"error","error":{"kind":"unknown","class":"unknown","code":"E","message":"it broke","retryable":false,"source":"noop"}}"#;
+    let kept = r#""b":{"status":"error","error":{"code":"E","class":"unknown","kind":"unknown","message":"it broke","retryable":false,"nodeId":"pages","nodeName":"pages","attempt":1,"source":"noop"}}"#;
     check(
         three(json!({ "do": "jump", "to": "a" })),
         &[ok.clone(), broken.clone(), ok.clone(), ok.clone(), ok.clone()],
