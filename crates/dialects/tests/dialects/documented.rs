@@ -8,7 +8,7 @@ const PAGE: &str = include_str!("../../../../docs/playbooks.md");
 const GUIDES: [(&str, usize); 3] = [
     (include_str!("../../../../README.md"), 1),
     (include_str!("../../../../docs/tutorial.md"), 3),
-    (include_str!("../../../../docs/failures.md"), 1),
+    (include_str!("../../../../docs/failures.md"), 12),
 ];
 
 fn has_word(word: &str) -> bool {
