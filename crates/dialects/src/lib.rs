@@ -24,7 +24,7 @@ pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};
 pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
-    programs_of, recompile,
+    has_side_effects, programs_of, recompile,
 };
 pub use names::hint as name_hint;
 pub use serde_json::Value;

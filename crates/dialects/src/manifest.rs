@@ -6,9 +6,9 @@ use crate::source::Written;
 use crate::{Dialect, compile};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_kernel::Net;
 use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
-use windlass_protocol::{KeySource, Pipeline, Provider, Tool};
+use windlass_kernel::{Net, StepId};
+use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
 use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when a manifest has more to say: stored versions are
@@ -200,6 +200,33 @@ fn programs(step: &str, work: &Work) -> Vec<ProgramUse> {
         }
         // What cannot be read is not known to be harmless.
         Err(_) => vec![found("unknown".to_owned())],
+    }
+}
+
+/// Returns whether running a step again can change something outside, as far as its definition shows.
+#[must_use]
+pub fn has_side_effects(net: &Net, step: StepId) -> bool {
+    let found = net.step(step);
+    let by_work = match &found.work {
+        Work::Pure { .. } | Work::Delay { .. } | Work::Approval { .. } => false,
+        Work::Child { .. } => true,
+        // What cannot be read is not known to be harmless.
+        Work::Task { spec } => {
+            Pipeline::deserialize(&**spec).map_or(true, |pipeline| pipeline.tasks.iter().any(changes_things))
+        }
+    };
+    let in_body = || net.members(step).iter().any(|member| has_side_effects(net, *member));
+    found.side_effecting || by_work || in_body()
+}
+
+fn changes_things(task: &Task) -> bool {
+    match Tool::named(&task.kind) {
+        Some(Tool::Noop | Tool::Filter | Tool::Artifact | Tool::Secrets | Tool::MemorySearch) => false,
+        Some(Tool::Http) => {
+            let method = task.config.get("method").and_then(Value::as_str).unwrap_or("GET");
+            !["GET", "HEAD", "OPTIONS"].contains(&method.to_ascii_uppercase().as_str())
+        }
+        _ => true,
     }
 }
 

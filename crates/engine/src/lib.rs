@@ -12,6 +12,7 @@ mod lane;
 mod private;
 mod reading;
 mod resources;
+pub mod retries;
 mod wake;
 
 pub use alone::give_alone;
@@ -26,5 +27,5 @@ pub use reading::{journal, look_up};
 pub use resources::{ResourceRequest, Resources};
 pub use wake::{
     Answer, ChildReading, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried,
-    Now, OpenLimits, Past, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,
+    Now, OpenLimits, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake, describe_lost,
 };

@@ -1,7 +1,8 @@
 //! Lookups as a reader answers them.
 
 use crate::lane::{InputsCheck, end_of, pages};
-use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup, Past};
+use crate::retries;
+use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::{ChildResult, ExecutionId, Record, RunId, with_defaults};
@@ -30,7 +31,7 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
             let found = reader.find_definition(tenant, which, *version)?;
             with_net(reader, found)?
         }
-        Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),
+        Lookup::Past(retry) => Found::Past(retries::plan(reader, retry, None)?.map(Box::new)),
         Lookup::End(id, run, from) => end(reader, *id, *run, *from)?,
         Lookup::Result(reading) => result(reader, reading)?,
         Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
@@ -109,15 +110,6 @@ fn page(
     let rows = reader.journal(execution, from, SHARED_PAGE)?;
     let more = rows.len() >= SHARED_PAGE;
     Ok((rows.into_iter().flat_map(|row| row.records).collect(), more))
-}
-
-fn past(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<Past>, StoreError> {
-    let Some(stored) = reader.load(id)? else { return Ok(None) };
-    let Some(net) = reader.net(stored.state.head.net)? else {
-        return Err(StoreError::Corrupt(format!("the net of execution {id} is missing")));
-    };
-    let journal = journal(reader, id)?;
-    Ok(Some(Past { stored, net: Arc::new(net), journal }))
 }
 
 /// The whole journal of an execution.

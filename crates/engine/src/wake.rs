@@ -2,11 +2,12 @@
 //! that the threads of a real engine do.
 
 use crate::resources::ResourceRequest;
+use crate::retries::Past;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
     ChildResult, Event, ExecutionId, Facet, Input, LifeChange, Millis, Need, Net, NetDigest, Outcome,
-    Outputs, Phase, Record, Rejected, RunChange, RunId, StartWhen, Values, any_of,
+    Outputs, Phase, Record, RefusedStep, Rejected, RunChange, RunId, StartWhen, Values, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -332,6 +333,30 @@ pub enum NotRetried {
     Final { step: String },
     #[error("only playbooks are retried from one firing of a step; leave the firing out")]
     NoFirings,
+    #[error("{}", explain_lost(.0))]
+    Lost(Vec<(String, RefusedStep)>),
+}
+
+/// Explains why completed steps cannot be taken over under a changed definition.
+fn explain_lost(steps: &[(String, RefusedStep)]) -> String {
+    let each = steps.iter().map(|(step, why)| format!("step `{step}` {}", describe_lost(*why)));
+    format!("completed work would be lost: {}", each.collect::<Vec<_>>().join("; "))
+}
+
+/// Describes why a completed step cannot be taken over, and what to do.
+#[must_use]
+pub fn describe_lost(why: RefusedStep) -> &'static str {
+    match why {
+        RefusedStep::Removed => {
+            "completed and the new definition does not have it; keep its name, or retry from a step before it"
+        }
+        RefusedStep::Moved => {
+            "completed and is in another loop of the new definition; leave it there, or retry from a step before it"
+        }
+        RefusedStep::Rerouted => {
+            "completed and the arcs that lead to it changed; retry from the step before it"
+        }
+    }
 }
 
 /// What a lane has to look up on disk before it can go on with an execution.
@@ -341,8 +366,8 @@ pub enum Lookup {
     Net(NetDigest),
     Values(ExecutionId, Vec<Need>),
     Definition(DefinitionId),
-    /// An execution with all that happened to it.
-    Past(ExecutionId),
+    /// An ended execution and the plan of its retry.
+    Past(Box<Retry>),
     /// The definition that a child's start names: that version, or the newest.
     Named(Tenant, Which, Option<u32>),
     /// How a step-run ended that an agent asked for, looked for in one page of the journal from this version on.
@@ -381,12 +406,12 @@ impl Lookup {
         match self {
             Lookup::Execution(id)
             | Lookup::Values(id, _)
-            | Lookup::Past(id)
             | Lookup::End(id, ..)
             | Lookup::OffersOf(id)
             | Lookup::Offer(id, _)
             | Lookup::InboxOf(id) => Some(*id),
             Lookup::Inputs(wanted) => Some(wanted.execution),
+            Lookup::Past(retry) => Some(retry.of),
             Lookup::Result(reading) => Some(reading.child),
             Lookup::Net(_)
             | Lookup::Open(..)
@@ -434,13 +459,6 @@ pub enum Defaults {
     Of(serde_json::Value),
     /// Defaults of the definition, whose schema the inputs must fit.
     Definition(DefinitionId),
-}
-
-#[derive(Debug)]
-pub struct Past {
-    pub stored: Stored,
-    pub net: Arc<Net>,
-    pub journal: Vec<Record>,
 }
 
 #[derive(Debug)]

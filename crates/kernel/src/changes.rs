@@ -1,7 +1,7 @@
 //! Changes of the live state by one decision, table by table. The caller applies them instead of folding the records
 //! again, and stores derive their rows from them.
 
-use crate::execution::{Execution, Gate, Head, JoinState, Scope, Token};
+use crate::execution::{Execution, Gate, Head, JoinState, ParkedIteration, Scope, Token};
 use crate::ids::{Path, RunId, StepId, TokenId};
 use crate::step_run::{Kind, StepRun};
 use crate::table::Table;
@@ -32,6 +32,7 @@ pub struct Changes {
     pub ready: Delta<(bool, u32, RunId), ()>,
     pub hungry: Delta<RunId, ()>,
     pub scopes: Delta<(RunId, u32), Scope>,
+    pub parked: Delta<(RunId, u32), Box<ParkedIteration>>,
     pub regions: Delta<(StepId, Path), RunId>,
     pub latest: Delta<(StepId, Path), RunId>,
     pub owed: Delta<Reverse<u64>, (RunId, StepId)>,
@@ -39,7 +40,7 @@ pub struct Changes {
 
 macro_rules! each_table {
     ($do:ident) => {
-        $do!(arrived, gated, joins, runs, ready, hungry, scopes, regions, latest, owed)
+        $do!(arrived, gated, joins, runs, ready, hungry, scopes, parked, regions, latest, owed)
     };
 }
 

@@ -256,6 +256,9 @@ pub enum Event {
         /// The offer that started the child; its pipeline resumes when the child has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegated: Option<Box<Delegated>>,
+        /// The ended child that the new child takes over from; its definition and inputs are used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continues: Option<ExecutionId>,
     },
     /// Only people can continue the child, or it continues.
     ChildPaused {
@@ -338,6 +341,8 @@ pub enum Demand<'e> {
         child: ExecutionId,
         definition: &'e Arc<Value>,
         inputs: &'e Arc<Value>,
+        /// The ended child that the new one takes over from.
+        continues: Option<ExecutionId>,
     },
     Stop {
         leases: &'e [(RunId, Fence)],
@@ -381,13 +386,44 @@ impl Event {
             }
             Event::Offered { run, fence, .. } => Facet::Demand(Demand::Offer(*run, *fence)),
             Event::AwaitingManual { fence, .. } => Facet::Demand(Demand::AskPerson(*fence)),
-            &Event::ChildStarted { run, fence, child, ref definition, ref inputs, .. } => {
-                Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs })
+            &Event::ChildStarted { run, fence, child, ref definition, ref inputs, continues, .. } => {
+                Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs, continues })
             }
             Event::StopAsked { leases, children } => Facet::Demand(Demand::Stop { leases, children }),
             any_of![Event: Assigned TimeCame Started Compensating Finalizing Continued Denied Admitted Discarded
                 Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched ChildPaused Returned
                 NotCompensated AgentDecided] => Facet::Internal,
+        }
+    }
+
+    /// Returns the step-run that the event belongs to.
+    pub(crate) fn run(&self) -> Option<RunId> {
+        match self {
+            Event::Fired { run, .. }
+            | Event::Waiting { run, .. }
+            | Event::Woken { run }
+            | Event::Delayed { run, .. }
+            | Event::Offered { run, .. }
+            | Event::Lost { run, .. }
+            | Event::RetryScheduled { run, .. }
+            | Event::Yielded { run, .. }
+            | Event::AwaitingManual { run, .. }
+            | Event::CompletedManually { run, .. }
+            | Event::Done { run, .. }
+            | Event::Failed { run, .. }
+            | Event::Dropped { run, .. }
+            | Event::LoopStarted { run, .. }
+            | Event::IterationStarted { run, .. }
+            | Event::IterationEnded { run, .. }
+            | Event::ChildStarted { run, .. }
+            | Event::ChildPaused { run, .. }
+            | Event::Returned { run, .. }
+            | Event::AgentDecided { run, .. }
+            | Event::Skipped { run, .. }
+            | Event::Routed { run, .. } => Some(*run),
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Patched NotCompensated
+                Forked] => None,
         }
     }
 
@@ -527,6 +563,12 @@ pub struct Fork {
     pub generation: u32,
     pub inputs: Option<Arc<Value>>,
     pub deadline: Option<Millis>,
+    /// True if the records before are only the work that was taken over; older releases copied the whole beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_over: bool,
+    /// The step-run that waits for the new execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_of: Option<Parent>,
 }
 
 /// The step-run that waits for this execution.

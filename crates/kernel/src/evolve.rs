@@ -4,6 +4,7 @@
 mod ends;
 mod life;
 mod runs;
+mod takeover;
 mod tokens;
 
 use crate::event::{Event, Record};

@@ -31,6 +31,8 @@ pub struct Execution<'b> {
     pub hungry: Table<'b, RunId, ()>,
     /// Open iterations of bodies with several steps.
     pub scopes: Table<'b, (RunId, u32), Scope>,
+    /// Iterations that a retry runs again, until their loop has room for them.
+    pub parked: Table<'b, (RunId, u32), Box<ParkedIteration>>,
     /// The open loop run around a body.
     pub regions: Table<'b, (StepId, Path), RunId>,
     /// Newest completed firing of each step whose output is read.
@@ -182,12 +184,24 @@ pub struct JoinState {
     pub dead: bool,
     pub poisoned: bool,
     pub args: Vec<(u32, Arc<Value>)>,
+    /// The step was taken over from an ended execution and takes no more tokens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     pub open: u32,
     pub failed: bool,
+}
+
+/// What an iteration runs when it resumes. It is empty if the iteration has to begin anew.
+#[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
+pub struct ParkedIteration {
+    pub tokens: Vec<Token>,
+    pub ready: Vec<RunId>,
+    /// Loops inside the iteration that may open iterations of their own.
+    pub loops: Vec<RunId>,
 }
 
 impl Default for Head {
@@ -276,6 +290,7 @@ impl<'b> Execution<'b> {
             ready: Table::over(&self.ready),
             hungry: Table::over(&self.hungry),
             scopes: Table::over(&self.scopes),
+            parked: Table::over(&self.parked),
             regions: Table::over(&self.regions),
             latest: Table::over(&self.latest),
             owed: Table::over(&self.owed),

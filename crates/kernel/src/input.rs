@@ -82,6 +82,7 @@ pub struct Create {
     pub parent: Option<Parent>,
     pub depth: u32,
     pub retry_of: Option<ExecutionId>,
+    /// Steps that executions of older releases took over; newer ones take over records.
     pub imports: Vec<Import>,
 }
 

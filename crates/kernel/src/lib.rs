@@ -7,23 +7,26 @@
 
 mod answers;
 mod aside;
+mod carry;
 mod changes;
 mod context;
 mod decide;
 mod event;
 mod evolve;
 mod execution;
-mod fork;
 mod ids;
 mod input;
 pub mod net;
 mod outputs;
 mod phase;
-mod redo;
 mod step_run;
 mod table;
 
 pub use aside::references;
+pub use carry::{
+    NewExecution, PlannedFiring, RefusedStep, RepeatReason, RetryPlan, RetryPoint, can_be_retried,
+    carry_over, plan_retry,
+};
 pub use changes::{Change, Changes, Delta};
 pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};
@@ -33,8 +36,9 @@ pub use event::{
     StartWhen, Times, TokenValue,
 };
 pub use evolve::{evolve, replay};
-pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, Scope, Token};
-pub use fork::{Forked, fork};
+pub use execution::{
+    Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, ParkedIteration, Scope, Token,
+};
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, IterationEnds, IterationFailure,
@@ -43,7 +47,6 @@ pub use input::{
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{Outputs, outputs};
 pub use phase::{Move, Outcome, Phase};
-pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
 pub use windlass_expr::{has_templates, overlay, with_defaults};

@@ -37,9 +37,14 @@ pub struct StepRun {
     /// Calls that an agent made from this step-run, by name, so that none is made twice.
     pub calls: BTreeMap<String, RunId>,
     pub state: RunState,
-    /// The attempt that is offered and the time at which it was decided, if the work reads it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The attempt that is offered and the time at which it was decided, if the work reads it. Rows hold fields by their
+    /// position, so only the last one may be left out.
+    #[serde(default)]
     pub decided: Option<(u32, Millis)>,
+    /// The ended child that the next child of this step-run takes over from. It is last because rows of older releases
+    /// end before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<ExecutionId>,
 }
 
 impl StepRun {
@@ -48,8 +53,23 @@ impl StepRun {
     pub fn new(step: StepId, path: Path, role: Role, args: Args) -> StepRun {
         let state = RunState::Ready { waited: false };
         let (attempts, losses, reads, calls) = (0, 0, Vec::new(), BTreeMap::new());
-        let (ctx, fence, cursor, decided) = (None, None, None, None);
-        StepRun { step, path, role, args, ctx, attempts, losses, fence, reads, cursor, calls, state, decided }
+        let (ctx, fence, cursor, decided, continues) = (None, None, None, None, None);
+        StepRun {
+            step,
+            path,
+            role,
+            args,
+            ctx,
+            attempts,
+            losses,
+            fence,
+            reads,
+            cursor,
+            calls,
+            state,
+            decided,
+            continues,
+        }
     }
 }
 
@@ -120,13 +140,21 @@ pub struct LoopState {
     pub stopped: bool,
     /// Context values that parallel iterations wrote. A second write of a different value is a conflict.
     pub writes: Patch,
+    /// Number of iterations of an ended execution that are run again and wait for room. It is last because rows of older
+    /// releases end before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parked: u32,
 }
 
 impl LoopState {
     #[must_use]
     pub fn has_more(&self) -> bool {
-        !self.stopped && self.total.is_none_or(|total| self.next < total)
+        self.parked > 0 || !self.stopped && self.total.is_none_or(|total| self.next < total)
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Kind of a state without its data, for counting and for the transition table.

@@ -1,9 +1,10 @@
-//! What becomes of an execution that did not complete when it is retried: from a step, from a firing, or from
-//! where it stood. The second life is lived in a kind world, so that what is wrong in it is the retry's fault.
+//! What becomes of an ended execution when it is retried: from a step, from a firing, or from where it failed, also under
+//! a changed definition. The second life is lived in a kind world, so that what is wrong in it is the retry's fault.
 
 use crate::invariants::{Broken, Invariants};
 use crate::lower;
 use crate::rng::Rng;
+use crate::sabotage::Sabotage;
 use crate::scenario::{Dialect, Scenario, Work};
 use crate::seen::{Reply, Seen, What};
 use serde_json::json;
@@ -25,20 +26,96 @@ struct Life<'n> {
 pub(crate) fn retry(
     net: &Net,
     scenario: &Scenario,
-    journal: &[Record],
-    trace: &[Seen],
+    (journal, trace): (&[Record], &[Seen]),
+    sabotage: Option<Sabotage>,
     rng: &mut Rng,
 ) -> Result<(), Broken> {
     let now = journal.last().map_or(0, |record| record.at.0) + 1_000;
-    match scenario.dialect {
-        Dialect::Playbook => forked(net, journal, now, rng),
-        Dialect::Plan | Dialect::Workflow | Dialect::Actions => {
-            redone(net, scenario, journal, trace, now, rng)
+    let from = choose_point(net, scenario, journal, rng);
+    if from.is_none() && can_be_retried(journal, None).is_err() {
+        return Ok(());
+    }
+    let changed = rng.percent(40).then(|| change_definition(net, rng)).flatten();
+    let target = changed.as_ref().unwrap_or(net);
+    let plan = match plan_retry(net, journal, target, from) {
+        Ok(plan) => plan,
+        // The new definition does not have the step that the retry begins at.
+        Err(Rejected::UnknownStep(_)) if changed.is_some() => return Ok(()),
+        Err(rejected) => {
+            return Err(Broken::new("R12", format!("{from:?} cannot be planned: {rejected}")));
+        }
+    };
+    let past = Completed::read(journal);
+    past.check_plan(net, target, &plan)?;
+    if !plan.refused.is_empty() {
+        return Ok(());
+    }
+    if let (Some(RetryPoint::Step(from)), None) = (from, &changed) {
+        // A failure that an arc handled is kept too.
+        let is_done = |kept: &&PlannedFiring| past.firings.values().any(|(step, _, _)| *step == kept.step);
+        let kept = plan.imports.iter().filter(is_done).map(|firing| firing.step.index()).collect();
+        check_kept(scenario, trace, Some(from.index()), &kept)?;
+    }
+    let mut life = Life::begin(target, now);
+    let carried = match sabotage {
+        Some(Sabotage::RetryRepeatsCompleted) => repeat_more(net, journal, target),
+        _ => None,
+    };
+    let carried = carried.as_ref().unwrap_or(&plan);
+    let mut records = carried.records().to_vec();
+    if sabotage == Some(Sabotage::RetryLosesResult) {
+        lose_results(&mut records);
+    }
+    let began = records.len();
+    life.fold(records)?;
+    life.begin_by(carried)?;
+    if life.state.head.id != ExecutionId(2) {
+        return Err(Broken::new("R12", "a retry has the name of the old execution"));
+    }
+    life.live_kindly()?;
+    past.check_life(net, &plan, &life, began)?;
+    if changed.is_none() {
+        check_fired(scenario, &life)?;
+    }
+    Ok(())
+}
+
+/// A plan from the first firing on, whatever the preview said.
+fn repeat_more(net: &Net, journal: &[Record], target: &Net) -> Option<RetryPlan> {
+    let first = journal.iter().find_map(|record| match &record.event {
+        Event::Fired { run, step, role: Role::Routed, .. } => Some((*run, *step)),
+        _ => None,
+    });
+    let (run, step) = first?;
+    let from = match net.policy().join {
+        net::Join::Each => RetryPoint::Firing(run),
+        net::Join::All | net::Join::AnyLive => RetryPoint::Step(step),
+    };
+    plan_retry(net, journal, target, Some(from)).ok().filter(|plan| plan.refused.is_empty())
+}
+
+fn lose_results(records: &mut [Record]) {
+    for record in records {
+        if let Event::Done { output, .. } = &mut record.event {
+            *output = Arc::new(json!({ "n": 99 }));
         }
     }
 }
 
-fn forked(net: &Net, journal: &[Record], now: i64, rng: &mut Rng) -> Result<(), Broken> {
+/// A step or a firing that the retry begins at, or where the execution failed.
+fn choose_point(net: &Net, scenario: &Scenario, journal: &[Record], rng: &mut Rng) -> Option<RetryPoint> {
+    let completed = matches!(
+        journal.last().map(|record| &record.event),
+        Some(Event::Ended { outcome: Outcome::Completed, .. })
+    );
+    if !completed && !rng.percent(60) {
+        return None;
+    }
+    if scenario.dialect != Dialect::Playbook {
+        let steps: Vec<StepId> =
+            net.steps().filter(|(_, step)| !step.on_demand).map(|(step, _)| step).collect();
+        return Some(RetryPoint::Step(*rng.pick(&steps)));
+    }
     let firings: Vec<RunId> = journal
         .iter()
         .filter_map(|record| match record.event {
@@ -46,42 +123,128 @@ fn forked(net: &Net, journal: &[Record], now: i64, rng: &mut Rng) -> Result<(), 
             _ => None,
         })
         .collect();
-    let at = (!firings.is_empty() && rng.percent(70)).then(|| *rng.pick(&firings));
-    let values = Values::default();
-    let given = Given { now: Millis(now), random: 0, values: &values };
-    let records = match fork(net, journal, at, ExecutionId(2), None, &given) {
-        Ok(forked) => forked.records,
-        // Its guards read outputs; the test of forks by hand loads them.
-        Err(Rejected::Needs(_)) => return Ok(()),
-        Err(rejected) => return Err(Broken::new("R12", format!("{at:?} cannot be forked: {rejected}"))),
-    };
-    let mut life = Life::begin(net, now);
-    life.fold(records)?;
-    if life.state.head.id != ExecutionId(2) {
-        return Err(Broken::new("R12", "a fork has the name of the old execution"));
-    }
-    life.live_kindly()
+    (!firings.is_empty()).then(|| RetryPoint::Firing(*rng.pick(&firings)))
 }
 
-fn redone(
-    net: &Net,
-    scenario: &Scenario,
-    journal: &[Record],
-    trace: &[Seen],
-    now: i64,
-    rng: &mut Rng,
-) -> Result<(), Broken> {
-    let from = rng.percent(60).then(|| rng.index(scenario.steps.len()));
-    let from_id = from.map(|step| StepId(u32::try_from(step).unwrap_or(u32::MAX)));
-    let imports = redo(net, journal, from_id).map_err(|rejected| Broken::new("R12", rejected.to_string()))?;
-    let kept: BTreeSet<usize> = imports.iter().map(|import| import.step.index()).collect();
-    check_kept(scenario, trace, from, &kept)?;
-    let mut life = Life::begin(net, now);
-    let create =
-        Create { imports, retry_of: Some(ExecutionId(1)), ..Create::new(ExecutionId(2), lower::inputs()) };
-    life.give(&Input::Create(Box::new(create)))?;
-    life.live_kindly()?;
-    check_fired(scenario, &life, &kept)
+/// A definition with one step renamed, one with other work, or one more step at the end of another.
+fn change_definition(net: &Net, rng: &mut Rng) -> Option<Net> {
+    let mut spec = net.spec().clone();
+    let at = rng.index(spec.steps.len());
+    match rng.below(3) {
+        0 => spec.steps[at].name.push_str("_renamed"),
+        1 => spec.steps[at].work = net::Work::task(json!({ "kind": "changed" })),
+        _ => {
+            let new = StepId(u32::try_from(spec.steps.len()).unwrap_or(u32::MAX));
+            let mut step = net::Step::new("added", net::Work::task(json!({ "kind": "added" })));
+            step.region = spec.steps[at].region;
+            step.order = spec.steps.iter().map(|step| step.order).max().unwrap_or(0) + 1;
+            spec.steps[at].router.arcs.push(net::JoinArc::to(new));
+            spec.steps.push(step);
+        }
+    }
+    Net::new(spec).ok()
+}
+
+/// Work of the old execution that ended well, as its journal has it.
+struct Completed {
+    /// Step, path and output of each firing that routing or a loop began.
+    firings: BTreeMap<RunId, (StepId, Path, Arc<serde_json::Value>)>,
+    /// Firings whose compensation ran.
+    undone: BTreeSet<RunId>,
+}
+
+impl Completed {
+    fn read(journal: &[Record]) -> Completed {
+        let mut live = BTreeMap::new();
+        let mut completed = Completed { firings: BTreeMap::new(), undone: BTreeSet::new() };
+        for record in journal {
+            match &record.event {
+                Event::Fired { run, step, path, role, .. } => {
+                    live.insert(*run, (*step, path.clone(), role.clone()));
+                }
+                Event::Done { run, output, .. } => match live.remove(run) {
+                    Some((_, _, Role::Hook { of })) => drop(completed.undone.insert(of)),
+                    Some((step, path, Role::Routed | Role::Iteration { .. })) => {
+                        completed.firings.insert(*run, (step, path, output.clone()));
+                    }
+                    _ => {}
+                },
+                Event::Restarted { .. } => {
+                    completed.firings.clear();
+                    live.clear();
+                }
+                _ => {}
+            }
+        }
+        completed
+    }
+
+    /// Whatever completed is in the plan: taken over by itself or in its loop, run again, or refused.
+    fn check_plan(&self, net: &Net, target: &Net, plan: &RetryPlan) -> Result<(), Broken> {
+        let named: BTreeSet<(StepId, &Path)> = plan
+            .imports
+            .iter()
+            .chain(plan.runs.iter().map(|(firing, _, _)| firing))
+            .map(|firing| (firing.step, &firing.path))
+            .collect();
+        for (run, (step, path, _)) in &self.firings {
+            let around = std::iter::successors(Some((*step, path.clone())), |(step, path)| {
+                // An iteration of the step itself belongs to the firing of its loop.
+                match net.step(*step).region {
+                    _ if path.0.len() > net.depth(*step) => Some((*step, path.parent())),
+                    Some(region) => Some((region, path.parent())),
+                    None => None,
+                }
+            });
+            let mut around = around;
+            let is_explained = |step: StepId, path: &Path| {
+                let is_refused = plan.refused.iter().any(|(refused, _)| *refused == step);
+                let is_gone = target.find(&net.step(step).name).is_none();
+                is_refused || is_gone || named.contains(&(step, path))
+            };
+            if !around.any(|(step, path)| is_explained(step, &path)) {
+                let what = format!("{run:?} of step {step:?} completed and is in no list of the plan");
+                return Err(Broken::new("retry", what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing that the plan takes over is run again, and its results are there.
+    fn check_life(&self, net: &Net, plan: &RetryPlan, life: &Life<'_>, began: usize) -> Result<(), Broken> {
+        let old: BTreeMap<RunId, &Arc<serde_json::Value>> = life.journal[..began]
+            .iter()
+            .filter_map(|record| match &record.event {
+                Event::Done { run, output, .. } => Some((*run, output)),
+                _ => None,
+            })
+            .collect();
+        for (run, (step, path, output)) in &self.firings {
+            let is_listed = |firing: &&PlannedFiring| firing.step == *step && firing.path == *path;
+            let imports = plan.imports.iter().filter(is_listed).count();
+            let runs = plan.runs.iter().filter(|(firing, _, _)| is_listed(&firing)).count();
+            if imports == 0 {
+                continue;
+            }
+            if runs == 0 && old.get(run) != Some(&output) {
+                let what = format!("{run:?} of step {step:?} is listed as taken over and its result is lost");
+                return Err(Broken::new("retry", what));
+            }
+            let name = &net.step(*step).name;
+            let again = life.journal[began..].iter().find(|record| match &record.event {
+                Event::Fired { step, path: fired, role: Role::Routed | Role::Iteration { .. }, .. } => {
+                    life.net.step(*step).name == *name && fired == path
+                }
+                _ => false,
+            });
+            // In playbooks a step can fire again by another token.
+            if runs == 0 && again.is_some() && net.policy().join != net::Join::Each {
+                let what = format!("step {name} {path:?} was taken over and fires again");
+                return Err(Broken::new("retry", what));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Kept are only steps a user saw completed; never the step the retry begins at or what follows it.
@@ -125,8 +288,8 @@ fn outermost(scenario: &Scenario, step: usize) -> usize {
     std::iter::successors(Some(step), |step| scenario.steps[*step].region).last().unwrap_or(step)
 }
 
-/// What is kept is not fired again; where nothing is conditional, everything else is.
-fn check_fired(scenario: &Scenario, life: &Life<'_>, kept: &BTreeSet<usize>) -> Result<(), Broken> {
+/// Where nothing is conditional, every step has fired at the end, in one execution or the other.
+fn check_fired(scenario: &Scenario, life: &Life<'_>) -> Result<(), Broken> {
     let fired: BTreeSet<usize> = life
         .journal
         .iter()
@@ -135,12 +298,9 @@ fn check_fired(scenario: &Scenario, life: &Life<'_>, kept: &BTreeSet<usize>) -> 
             _ => None,
         })
         .collect();
-    if let Some(step) = kept.intersection(&fired).next() {
-        return Err(Broken::new("R12", format!("step {step} was kept and fires again")));
-    }
-    let plain =
-        scenario.dialect != Dialect::Workflow && scenario.steps.iter().all(|step| step.condition.is_none());
-    let missed = (0..scenario.steps.len()).find(|step| !kept.contains(step) && !fired.contains(step));
+    let plain = matches!(scenario.dialect, Dialect::Plan | Dialect::Actions)
+        && scenario.steps.iter().all(|step| step.condition.is_none());
+    let missed = (0..scenario.steps.len()).find(|step| !fired.contains(step));
     match (plain, missed) {
         (true, Some(step)) => Err(Broken::new("R12", format!("step {step} is neither kept nor fired"))),
         (true, None) if life.state.phase() != Phase::Ended(Outcome::Completed) => {
@@ -168,6 +328,21 @@ impl<'n> Life<'n> {
             self.journal.push(record);
         }
         Ok(())
+    }
+
+    /// Makes the first records of the retry.
+    fn begin_by(&mut self, plan: &RetryPlan) -> Result<(), Broken> {
+        let new = NewExecution { id: ExecutionId(2), ..NewExecution::default() };
+        let mut values = Values::default();
+        for _ in 0..20 {
+            let given = Given { now: Millis(self.now), random: 0, values: &values };
+            match carry_over(plan, self.net, &new, &given) {
+                Ok(decision) => return self.fold(decision.records),
+                Err(Rejected::Needs(needs)) => values.load(plan.records(), &needs),
+                Err(rejected) => return Err(Broken::new("R12", format!("it cannot begin: {rejected}"))),
+            }
+        }
+        Err(Broken::new("R4", "values are asked for again and again for a retry"))
     }
 
     fn give(&mut self, input: &Input) -> Result<(), Broken> {

@@ -67,6 +67,10 @@ impl Invariants {
             Event::Forked(_) => self.used_tokens = -((state.arrived.len() + state.gated.len()) as i64),
             _ => {}
         }
+        // Records that a retry takes over come before the start; their tokens are counted from there on.
+        if state.phase() == Phase::Queued {
+            return Ok(());
+        }
         let standing = (state.arrived.len() + state.gated.len()) as i64;
         let enabled = state.head.next_token.number() as i64;
         if enabled != self.used_tokens + standing {
@@ -119,22 +123,32 @@ fn counters(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
         (census.paused_children, Kind::PausedChild),
         (census.looping, Kind::Looping),
     ];
+    // Work of iterations that a retry runs again waits outside of the lists of live work.
+    let parked: usize = state.parked.values().map(|parked| parked.ready.len()).sum();
     for (counted, kind) in counted {
-        if counted != count(kind) {
+        let aside = if kind == Kind::Ready { parked as u32 } else { 0 };
+        if counted + aside != count(kind) {
             return Err(Broken::new(
                 "census",
                 format!("{counted} {kind:?} are counted, but {} exist", count(kind)),
             ));
         }
     }
-    if state.ready.len() != count(Kind::Ready) as usize {
+    if state.ready.len() != census.ready as usize {
         return Err(Broken::new("census", "the ready list and the ready step-runs differ"));
     }
     let open_loops = state.runs.iter().filter(|(_, run)| match (&run.state, &net.step(run.step).repeat) {
         (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
         _ => false,
     });
-    if !open_loops.map(|(id, _)| id).eq(state.hungry.keys()) {
+    let is_parked = |id: &&RunId| state.parked.values().any(|parked| parked.loops.contains(id));
+    // A loop that was taken over without its end is listed until it ends.
+    let is_over = |id: &&RunId| match state.run(**id).map(|run| &run.state) {
+        Some(RunState::Looping(repeat)) => repeat.open == 0 && !repeat.has_more(),
+        _ => false,
+    };
+    let hungry = state.hungry.keys().filter(|id| !is_over(id));
+    if !open_loops.map(|(id, _)| id).filter(|id| !is_parked(id)).eq(hungry) {
         return Err(Broken::new("census", "the list of hungry loops is wrong"));
     }
     Ok(())

@@ -51,9 +51,18 @@ sabotages! {
     FailFastIgnored,
     /// An agent that asks again is not recognised.
     AgentCallNotCompared,
+    /// A retry runs more again than its preview said.
+    RetryRepeatsCompleted,
+    /// A result that a retry takes over is another one afterwards.
+    RetryLosesResult,
 }
 
 impl Sabotage {
+    /// Returns whether it breaks retries; all others break the execution itself.
+    pub fn is_of_retries(self) -> bool {
+        matches!(self, Sabotage::RetryRepeatsCompleted | Sabotage::RetryLosesResult)
+    }
+
     pub fn on_net(self, spec: &mut NetSpec) {
         match self {
             Sabotage::ParallelCapOffByOne => {

@@ -19,7 +19,7 @@ use crate::seen::{Firing, Seen, What};
 use happen::{Agenda, Happening};
 use std::collections::BTreeMap;
 use std::fmt;
-use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, Record};
+use windlass_kernel::{Execution, ExecutionId, Net, Phase, Record};
 
 /// Observations after which a world that does not come to rest is called endless.
 const HAPPENINGS_MAX: usize = 4_000;
@@ -137,13 +137,15 @@ impl World {
         Err(Broken::new("liveness", "the world does not come to rest"))
     }
 
-    /// Some of those that did not complete are retried.
+    /// Some of them are retried.
     fn live_again(&mut self) -> Result<(), Broken> {
-        let retryable = matches!(self.state.phase(), Phase::Ended(outcome) if outcome != Outcome::Completed);
-        if !retryable || self.sabotage.is_some() || !self.rng.percent(50) {
+        let retryable = self.state.phase().is_ended();
+        let other = self.sabotage.is_some_and(|sabotage| !sabotage.is_of_retries());
+        if !retryable || other || !self.rng.percent(50) {
             return Ok(());
         }
-        afterlife::retry(&self.net, &self.scenario, &self.journal, &self.trace, &mut self.rng)
+        let past = (&*self.journal, &*self.trace);
+        afterlife::retry(&self.net, &self.scenario, past, self.sabotage, &mut self.rng)
     }
 
     /// What is planned, or the next timer, whichever comes first; timers may be late.

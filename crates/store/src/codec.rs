@@ -65,6 +65,7 @@ fn place(state: &mut Execution<'static>, row: &PartRow) -> StoreResult<()> {
         Part::Region => put!(regions),
         Part::Latest => put!(latest),
         Part::Owed => put!(owed),
+        Part::Parked => put!(parked),
     };
     Ok(())
 }

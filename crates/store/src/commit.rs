@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_artifact::Artifact;
-use windlass_kernel::{Create, ExecutionId, Fence, Input, Millis, Net, NetDigest, Record, RunId};
+use windlass_kernel::{Create, ExecutionId, Fence, Input, Millis, Net, NetDigest, Parent, Record, RunId};
 
 /// Id of a commit, chosen by the writer and kept with the journal row: a writer that lost the answer can find out whether
 /// the commit was written.
@@ -28,7 +28,7 @@ pub struct MailId(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(pub u64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DefinitionId(pub i64);
 
 /// All versions of a definition together; the same for its whole life.
@@ -235,6 +235,30 @@ pub struct Retry {
     /// Asked for by a caller who may not edit definitions.
     #[serde(default)]
     pub restricted: bool,
+    /// The definition of the new execution. None: that of the ended one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<DefinitionId>,
+    /// The step-run that waits for the new execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+impl Retry {
+    /// A retry of the whole execution by the owner of the data folder.
+    #[must_use]
+    pub fn of(of: ExecutionId) -> Retry {
+        let (from, inputs, definition, parent) = (None, None, None, None);
+        Retry {
+            of,
+            from,
+            inputs,
+            trigger: "manual".into(),
+            by: owner(),
+            restricted: false,
+            definition,
+            parent,
+        }
+    }
 }
 
 fn owner() -> String {

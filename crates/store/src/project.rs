@@ -67,6 +67,7 @@ fn parts(changes: &Changes) -> Vec<PartRow> {
     take(&mut rows, Part::Region, &changes.regions, |_| None);
     take(&mut rows, Part::Latest, &changes.latest, |_| None);
     take(&mut rows, Part::Owed, &changes.owed, |_| None);
+    take(&mut rows, Part::Parked, &changes.parked, |_| None);
     rows
 }
 

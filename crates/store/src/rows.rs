@@ -79,10 +79,11 @@ pub enum Part {
     Region = 7,
     Latest = 8,
     Owed = 9,
+    Parked = 10,
 }
 
 impl Part {
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 10] = [
         Part::Arrived,
         Part::Gated,
         Part::Join,
@@ -92,6 +93,7 @@ impl Part {
         Part::Region,
         Part::Latest,
         Part::Owed,
+        Part::Parked,
     ];
 }
 

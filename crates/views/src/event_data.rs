@@ -106,8 +106,9 @@ pub fn event_data(event: &Event) -> Value {
             fields!("created" net create)
         }
         Event::Forked(fork) => {
-            let Fork { parent, id, generation, inputs, deadline } = &**fork;
-            fields!("forked" parent id generation inputs deadline)
+            let Fork { parent, id, generation, inputs, deadline, taken_over, child_of } = &**fork;
+            let taken_over = taken_over.then_some(true);
+            fields!("forked" parent id generation inputs deadline [taken_over] [child_of])
         }
         Event::Assigned { worker, deadline } => fields!("assigned" worker deadline),
         Event::TimeCame => json!("time_came"),
@@ -177,11 +178,21 @@ pub fn event_data(event: &Event) -> Value {
             fields!("iteration_ended" run index failed stop [output])
         }
         Event::Patched { patch, by } => fields!("patched" patch by),
-        Event::ChildStarted { run, fence, attempt, child, definition, inputs, until, delegated } => {
+        Event::ChildStarted {
+            run,
+            fence,
+            attempt,
+            child,
+            definition,
+            inputs,
+            until,
+            delegated,
+            continues,
+        } => {
             let delegated = delegated.as_deref().map(|Delegated { fence, cursor, patch }| {
                 json!({ "fence": fence, "cursor": cursor, "patch": patch })
             });
-            fields!("child_started" run fence attempt child definition inputs until [delegated])
+            fields!("child_started" run fence attempt child definition inputs until [delegated] [continues])
         }
         Event::ChildPaused { run, paused } => fields!("child_paused" run paused),
         Event::Returned { run, fence, cursor } => fields!("returned" run fence cursor),

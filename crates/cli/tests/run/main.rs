@@ -16,6 +16,7 @@ mod nodes;
 mod other_engines;
 mod reach;
 mod retry;
+mod retry_partial;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;

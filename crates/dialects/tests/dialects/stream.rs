@@ -205,9 +205,12 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     assert!(taken_over > 1 << 15, "{taken_over}");
     let (now, values) = (Millis(failed.now), Values::default());
     let given = Given { now, random: 0, values: &values };
-    let forked = fork(&failed.net, &journal, None, ExecutionId(8), None, &given).expect("it is forked");
-    let state = replay(&failed.net, &forked.records).expect("it is whole");
-    let row = Row { position: 1, records: forked.records };
+    let plan = plan_retry(&failed.net, &journal, &failed.net, None).expect("it can be retried");
+    let new = NewExecution { id: ExecutionId(8), ..NewExecution::default() };
+    let decision = carry_over(&plan, &failed.net, &new, &given).expect("it begins");
+    let records: Vec<Record> = plan.into_records().into_iter().chain(decision.records).collect();
+    let state = replay(&failed.net, &records).expect("it is whole");
+    let row = Row { position: 1, records };
     let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
     let leases = Leases::from([(again.offered().0, LeaseInfo { since: Millis(again.now), progress: None })]);
     let mut builder = MessageBuilder::new(again.net.clone());

@@ -341,7 +341,7 @@ impl<R> Lane<R> {
             What::Create(_, creation) => building.creation = Some(Creation { inputs, ..creation.clone() }),
             What::Fork(forking) => {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
-                building.records = Arc::new(std::mem::take(&mut forking.taken_over));
+                building.records = Arc::new(forking.take_records());
             }
             any_of![What: Input Report Agent Await Dispatch StartDue Begin Again] => {}
         }

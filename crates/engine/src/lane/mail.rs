@@ -165,7 +165,7 @@ impl<R> Lane<R> {
         };
         if net.policy().editors_only && origin.options.restricted {
             self.missing(create.id);
-            return self.child_failed(mail, &create, for_editors(&definition));
+            return self.child_failed(mail, &create, for_editors(Some(&definition)));
         }
         let lookup = InputsLookup {
             execution: create.id,
@@ -227,6 +227,12 @@ impl<R> Lane<R> {
             let failure = Failure::new(ErrorClass::Validation, "VALIDATION_ERROR", rejected.to_string());
             return self.child_failed(mail, create, failure);
         }
+        if let What::Fork(forking) = &pending.what
+            && let create @ Create { parent: Some(_), .. } = forking.as_create()
+        {
+            let failure = Failure::new(ErrorClass::Validation, "VALIDATION_ERROR", rejected.to_string());
+            return self.child_failed(mail, &create, failure);
+        }
         self.settle_mail(Some(mail), Some(rejected.to_string()));
     }
 
@@ -244,10 +250,10 @@ impl<R> Lane<R> {
     }
 }
 
-fn for_editors(definition: &StoredDefinition) -> Failure {
+pub(super) fn for_editors(definition: Option<&StoredDefinition>) -> Failure {
+    let name = definition.map_or("the definition", |definition| &definition.name);
     let message = format!(
-        "`{}` may be started only by callers who may edit definitions: its templates are program text",
-        definition.name
+        "`{name}` may be started only by callers who may edit definitions: its templates are program text"
     );
     Failure::of_code("PERMISSION_DENIED", message)
 }

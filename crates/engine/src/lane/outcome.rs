@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_kernel::{
     Create, Decision, Demand, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, any_of,
 };
-use windlass_store::{DueTimer, Letter};
+use windlass_store::{DueTimer, Letter, Retry};
 
 impl<R> Lane<R> {
     /// The state is the one after the decision. What it puts an end to has this long for it.
@@ -33,7 +33,18 @@ impl<R> Lane<R> {
                     self.cancel_child(id, *child);
                 }
             }
-            Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs }) => {
+            Facet::Demand(Demand::StartChild { run, fence, child, continues: Some(of), .. }) => {
+                let Some(live) = self.executions.get(id) else { return };
+                let retry = Retry {
+                    parent: Some(Parent { execution: id, run, fence }),
+                    trigger: "workflow".to_owned(),
+                    by: format!("exec_{id}"),
+                    restricted: live.origin.options.restricted,
+                    ..Retry::of(of)
+                };
+                self.post(id, child, Letter::Retry(Box::new(retry)));
+            }
+            Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs, continues: None }) => {
                 let depth = self.executions.get(id).map_or(0, |live| live.state.head.depth) + 1;
                 let parent = Some(Parent { execution: id, run, fence });
                 let create = Create { parent, depth, ..Create::new(child, (**inputs).clone()) };

@@ -27,7 +27,7 @@ fn split() -> Arc<Net> {
 }
 
 fn of(of: ExecutionId) -> Retry {
-    Retry { of, from: None, inputs: None, trigger: "manual".into(), by: "owner".into(), restricted: false }
+    Retry { by: "owner".into(), ..Retry::of(of) }
 }
 
 fn from(of: ExecutionId, step: &str, firing: Option<u32>) -> Retry {
@@ -80,14 +80,13 @@ fn failed(rig: &Rig) -> ExecutionId {
 }
 
 #[test]
-fn a_fork_does_again_what_was_open_at_the_failure_and_keeps_the_rest() {
+fn a_retry_runs_what_failed_and_keeps_the_rest() {
     let rig = Rig::new();
     let old = failed(&rig);
     let journal = rig.events(old);
     let new = retried(&rig, of(old));
-    let all = works(&rig, 2);
-    assert_eq!(names(&all), ["b", "c"], "c was in flight when b fired");
-    assert_eq!(all[1].scope.steps, vec![("a".to_owned(), Arc::new(json!({ "k": 1 })))]);
+    let all = works(&rig, 1);
+    assert_eq!(names(&all), ["b"], "c completed in another branch");
     assert!(all.iter().all(|work| work.unit.execution == new.0));
     rig.done_all(&all);
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
@@ -96,10 +95,10 @@ fn a_fork_does_again_what_was_open_at_the_failure_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_fork_outlives_a_crash_right_after_its_commit_and_is_made_once() {
+fn a_retry_outlives_a_crash_right_after_its_commit_and_is_made_once() {
     let mut rig = Rig::new();
     let old = failed(&rig);
-    let new = retried(&rig, of(old));
+    let new = retried(&rig, from(old, "c", None));
     let lost = works(&rig, 2);
     rig.restart();
     let again = works(&rig, 2);
@@ -126,10 +125,10 @@ fn a_letter_that_asks_for_a_retry_survives_a_crash_and_is_carried_out_once() {
     };
     let posted = rig.post(&mail);
     rig.restart();
-    assert_eq!(names(&works(&rig, 2)), ["b", "c"]);
+    assert_eq!(names(&works(&rig, 1)), ["b"]);
     assert_eq!(rig.letter_answer(posted), Some(Ok(())));
     rig.restart();
-    let again = works(&rig, 2);
+    let again = works(&rig, 1);
     assert!(again.iter().all(|work| work.unit.execution == new.0));
     rig.done_all(&again);
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
@@ -197,7 +196,8 @@ fn what_cannot_be_retried_is_refused_with_the_reason() {
     rig.done(&rig.work(), json!(1));
     rig.done(&rig.work(), json!(1));
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
-    let why = "only a failed, partial or cancelled execution can be retried";
+    let why = "only a failed, partial or cancelled execution can be retried as a whole; name a step to run a \
+               completed one again from there";
     let completed = Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why };
     check(of(new), completed.into());
 }
@@ -223,7 +223,7 @@ fn a_cancelled_execution_goes_on_where_it_stood_with_other_inputs() {
 }
 
 #[test]
-fn what_backed_off_before_the_fork_is_tried_again_by_its_timer() {
+fn a_branch_that_completed_after_a_retry_is_kept() {
     let mut slow = task("slow", &[]);
     slow.retry = serde_json::from_value(json!({ "attempts_max": 2, "initial_ms": 30 })).unwrap();
     let mut a = task("a", &[1, 2]);
@@ -246,16 +246,15 @@ fn what_backed_off_before_the_fork_is_tried_again_by_its_timer() {
     rig.done(&slow.unwrap(), json!(1));
     assert_eq!(rig.call(Request::Await(id)), FAILED);
     let new = retried(&rig, from(id, "b", None));
-    // It backed off, or had not yet failed, when b fired: either way it comes by itself.
-    let all = works(&rig, 2);
-    assert_eq!(names(&all), ["b", "slow"]);
+    let all = works(&rig, 1);
+    assert_eq!(names(&all), ["b"], "slow completed at its second attempt");
     rig.done_all(&all);
     rig.done(&rig.work(), json!(1));
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
 }
 
 #[test]
-fn a_child_that_ran_at_the_fork_is_started_anew_under_another_id() {
+fn a_child_that_completed_is_kept_and_a_failed_one_goes_on() {
     let rig = Rig::new();
     rig.define("child", net(Policy::default(), vec![task("inner", &[])]));
     let child: Work = work(json!({ "child": { "definition": { "path": "child" }, "inputs": {} } }));
@@ -270,11 +269,23 @@ fn a_child_that_ran_at_the_fork_is_started_anew_under_another_id() {
     rig.done(&all[1], json!(1));
     assert_eq!(rig.call(Request::Await(id)), FAILED);
     let new = retried(&rig, of(id));
-    let again = works(&rig, 2);
-    assert_eq!(names(&again), ["b", "inner"]);
-    assert_ne!(again[1].unit.execution, all[1].unit.execution);
-    rig.done_all(&again);
+    let all = works(&rig, 1);
+    assert_eq!(names(&all), ["b"]);
+    rig.done_all(&all);
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    // From the child's step, another child starts; when it fails, the next retry goes on with it.
+    let third = retried(&rig, from(id, "c", None));
+    let all = works(&rig, 2);
+    let (b, inner) = (&all[0], &all[1]);
+    rig.done(b, json!(1));
+    fail(&rig, inner);
+    assert_eq!(rig.call(Request::Await(third)), FAILED);
+    let fourth = retried(&rig, of(third));
+    let again = rig.work();
+    assert_eq!(again.step, "inner");
+    assert_ne!(again.unit.execution, inner.unit.execution);
+    rig.done(&again, json!(1));
+    assert_eq!(rig.call(Request::Await(fourth)), COMPLETED);
 }
 
 fn work(stored: Value) -> Work {

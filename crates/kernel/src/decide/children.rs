@@ -27,9 +27,18 @@ pub(super) fn start_child(
     if let Some(failure) = depth_failure(d) {
         return Err(NoValue::failed(failure));
     }
-    let view = View::of_run(d, d.run(id)?);
+    let run = d.run(id)?;
+    if run.continues.is_some() {
+        return Ok(continue_child(d, id)?);
+    }
+    let view = View::of_run(d, run);
     let (definition, inputs) = (Arc::new(view.render(definition)?), Arc::new(view.render(inputs)?));
     Ok(spawn_child(d, id, definition, inputs, None)?)
+}
+
+/// Starts a child that takes over from an ended one, with its definition and inputs.
+pub(super) fn continue_child(d: &mut Draft<'_>, id: RunId) -> Accepted {
+    spawn_child(d, id, Arc::default(), Arc::default(), None)
 }
 
 /// Releases the slot of a pipeline until the other execution has ended.
@@ -65,8 +74,19 @@ fn spawn_child(
     let attempt = run.attempts + 1;
     let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
     let fence = d.next_fence();
+    let continues = run.continues;
     let child = derive_child_id(d.head().id, id, fence);
-    d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until, delegated })
+    d.emit(Event::ChildStarted {
+        run: id,
+        fence,
+        attempt,
+        child,
+        definition,
+        inputs,
+        until,
+        delegated,
+        continues,
+    })
 }
 
 /// Derives the id of a child. Every attempt, and every call of a pipeline, has a fence of its own.

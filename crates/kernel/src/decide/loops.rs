@@ -4,6 +4,7 @@
 use super::scope::{Evaluated, NoValue, View};
 use super::{Accepted, Draft, ending};
 use crate::event::Event;
+use crate::execution::{ParkedIteration, Scope};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{IterationEnds, IterationFailure, Need, Rejected};
 use crate::net::{Body, LoopKind, LoopSpec};
@@ -64,13 +65,25 @@ fn open_loop<'d>(d: &'d Draft<'_>, id: RunId) -> Option<(&'d LoopSpec, &'d LoopS
     }
 }
 
-/// Opens the next iteration of a loop that has room for one.
+/// Opens the next iteration of a loop that has room for one, or ends a loop that was taken over without its end.
 pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Accepted {
     let Some((spec, repeat, step)) = open_loop(d, id) else { return Err(Rejected::UnknownRun(id)) };
-    let (index, body) = (repeat.next, spec.body);
+    let (next, body, is_over) = (repeat.next, spec.body, !repeat.has_more());
     d.firings += 1;
+    if is_over {
+        return end_if_over(d, id);
+    }
+    let parked = d.state.parked.range((id, 0)..=(id, u32::MAX)).next();
+    let (index, is_begun) = match parked {
+        Some(((_, index), parked)) => (*index, **parked != ParkedIteration::default()),
+        None => (next, false),
+    };
     match body {
-        Body::Region => d.emit(Event::IterationStarted { run: id, index }),
+        Body::Region => {
+            d.emit(Event::IterationStarted { run: id, index })?;
+            end_if_settled(d, id, index)
+        }
+        Body::Own if is_begun => d.emit(Event::IterationStarted { run: id, index }),
         Body::Own => {
             let run = d.run(id)?;
             let (path, args) = (run.path.child(index), run.args.clone());
@@ -89,6 +102,22 @@ pub(super) fn find_conflict(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<S
     if spec.cap == 1 { None } else { patch.iter().find(differs).map(|(key, _)| key.clone()) }
 }
 
+/// Ends an iteration whose steps a retry took over all.
+fn end_if_settled(d: &mut Draft<'_>, of: RunId, index: u32) -> Accepted {
+    match d.state.scopes.get(&(of, index)) {
+        Some(Scope { open: 0, failed }) => {
+            let failed = *failed;
+            end_iteration(d, of, index, failed)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Counts an iteration whose work a retry took over and that its loop had not counted.
+pub(crate) fn end_taken_iteration(d: &mut Draft<'_>, of: RunId, index: u32) -> Accepted {
+    end_iteration(d, of, index, false)
+}
+
 /// Handles a settled step of a loop's body; the last one of an iteration ends the iteration.
 pub(super) fn settle_member(d: &mut Draft<'_>, step: StepId, path: &Path) -> Accepted {
     let Some(region) = d.net.step(step).region else { return Ok(()) };
@@ -97,13 +126,7 @@ pub(super) fn settle_member(d: &mut Draft<'_>, step: StepId, path: &Path) -> Acc
     else {
         return Ok(());
     };
-    match d.state.scopes.get(&(loop_run, index)) {
-        Some(scope) if scope.open == 0 => {
-            let failed = scope.failed;
-            end_iteration(d, loop_run, index, failed)
-        }
-        _ => Ok(()),
-    }
+    end_if_settled(d, loop_run, index)
 }
 
 pub(super) fn end_iteration(d: &mut Draft<'_>, of: RunId, index: u32, failed: bool) -> Accepted {

@@ -23,13 +23,15 @@ mod timers;
 mod working;
 
 pub(crate) use draft::Draft;
+pub(crate) use loops::end_taken_iteration;
+pub(crate) use routing::route_taken;
 pub(crate) use settle::settle;
+pub(crate) use start::start_now;
 
 use crate::changes::Changes;
 use crate::event::Record;
 use crate::execution::Execution;
-use crate::ids::RunId;
-use crate::input::{Given, Input, Rejected, Values};
+use crate::input::{Given, Input, Rejected};
 use crate::net::Net;
 use crate::phase::Phase;
 use windlass_artifact::Artifact;
@@ -55,9 +57,7 @@ pub fn decide(
     given: &Given<'_>,
 ) -> Result<Decision, Rejected> {
     check_target(execution, net, input)?;
-    let values = add_imports(input, given);
-    let given = Given { values: values.as_ref().unwrap_or(given.values), ..*given };
-    let mut draft = Draft::new(execution, net, &given);
+    let mut draft = Draft::new(execution, net, given);
     let d = &mut draft;
     match input {
         Input::Create(create) => start::create(d, create)?,
@@ -86,18 +86,6 @@ pub fn decide(
     settle(d)?;
     let Draft { records, artifacts, state, .. } = draft;
     Ok(Decision { records, artifacts, changes: state.into_changes(&execution.head) })
-}
-
-/// Returns the loaded values with the outputs of imported steps, which are part of the input.
-fn add_imports(input: &Input, given: &Given<'_>) -> Option<Values> {
-    let Input::Create(create) = input else { return None };
-    if create.imports.is_empty() {
-        return None;
-    }
-    let mut values = given.values.clone();
-    let numbered = create.imports.iter().zip(RunId::first(1).0..);
-    values.outputs.extend(numbered.map(|(import, run)| (RunId(run), import.output.clone())));
-    Some(values)
 }
 
 /// Rejects an input that cannot be for this execution.

@@ -1,10 +1,10 @@
 //! Routing after a step-run. In `each` nets only matching arcs emit; in all others every arc carries a token, so that
 //! every join resolves.
 
-use super::Draft;
 use super::scope::{Evaluated, GuardEvent, NoValue, RunEnd, View};
-use crate::event::{BranchEnd, Emission, Import, TokenValue};
-use crate::ids::{Path, StepId};
+use super::{Accepted, Draft};
+use crate::event::{BranchEnd, Emission, Event, TokenValue};
+use crate::ids::{Path, RunId, StepId};
 use crate::input::Rejected;
 use crate::net::{FailureMode, Join, JoinArc, On, RouterMode, Step};
 use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
@@ -37,14 +37,22 @@ fn end_branch(end: RunEnd<'_>) -> Route {
     Route { emitted: Vec::new(), end, handled: false }
 }
 
-/// Routes an imported step that was never routed. Guards that cannot be evaluated make it a dead end.
-pub(super) fn route_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
-    let run = StepRun::new(import.step, Path::default(), Role::Routed, None);
-    match choose_route(d, &run, RunEnd::Done(&import.output), &Patch::new()) {
-        Ok(route) => Ok(route),
-        Err(NoValue::Rejected(rejected)) => Err(rejected),
-        Err(NoValue::Failed(_)) => Ok(Route { end: BranchEnd::DeadEnd, ..poison_arcs(d, import.step) }),
-    }
+/// Routes a completed firing that a retry takes over without its tokens. Guards that cannot be evaluated make it a dead
+/// end.
+pub(crate) fn route_taken(
+    d: &mut Draft<'_>,
+    (step, path, args): (StepId, &Path, Args),
+    id: RunId,
+    output: &Arc<Value>,
+) -> Accepted {
+    let run = StepRun::new(step, path.clone(), Role::Routed, args);
+    let route = match choose_route(d, &run, RunEnd::Done(output), &Patch::new()) {
+        Ok(route) => route,
+        Err(NoValue::Rejected(rejected)) => return Err(rejected),
+        Err(NoValue::Failed(_)) => Route { end: BranchEnd::DeadEnd, ..poison_arcs(d, step) },
+    };
+    let path = path.clone();
+    d.emit(Event::Routed { run: id, step, path, emitted: route.emitted, end: route.end })
 }
 
 /// Routes a failed step-run. If its guards cannot be evaluated, the branch ends.

@@ -1,11 +1,10 @@
 //! Creation and start: Queued, Starting, Running. A phase has a commit of its own only if the execution waits in it.
 
-use super::{Accepted, Draft, cancel, hold, routing, settle};
+use super::{Accepted, Draft, cancel, hold, settle};
 use crate::event::{Cause, Created, Event, StartWhen};
 use crate::execution::Clock;
-use crate::ids::{Path, RunId};
 use crate::input::{Create, Rejected};
-use crate::net::{Affinity, Join};
+use crate::net::Affinity;
 use crate::phase::{Outcome, Phase};
 use windlass_failure::Failure;
 
@@ -13,38 +12,19 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Accepted {
     if create.depth > d.net.policy().limits.depth {
         return Err(Rejected::Malformed("executions are nested too deeply"));
     }
-    if !create.imports.is_empty() && d.net.policy().join == Join::Each {
-        return Err(Rejected::Malformed("a playbook cannot import steps; fork it"));
-    }
-    let emits = |import: &crate::event::Import| {
-        let arcs = d.net.step(import.step).router.arcs.len();
-        import.emitted.iter().flatten().all(|emission| (emission.arc as usize) < arcs)
-    };
-    if !create.imports.iter().all(|import| d.net.knows(import.step) && emits(import)) {
-        return Err(Rejected::Malformed("an import names a step or an arc that the net does not have"));
-    }
     let timeout_ms = create.timeout_ms.or(d.net.policy().timeout_ms);
     let create = &Create { timeout_ms, ..create.clone() };
     d.emit(Event::Created(Box::new(Created { net: d.net.digest(), create: create.clone() })))?;
-    route_imports(d, create)?;
-    let now = match create.start {
-        StartWhen::Now => true,
-        StartWhen::At(at) => at <= d.at,
-        StartWhen::Called => false,
-    };
-    // With one worker per execution, the execution waits for that worker.
-    if now && d.net.policy().affinity == Affinity::AnyWorker { start(d) } else { Ok(()) }
+    match create.start {
+        StartWhen::Now => start_now(d),
+        StartWhen::At(at) if at <= d.at => start_now(d),
+        StartWhen::At(_) | StartWhen::Called => Ok(()),
+    }
 }
 
-/// Routes imported steps that ended after routing had stopped.
-fn route_imports(d: &mut Draft<'_>, create: &Create) -> Accepted {
-    for (import, number) in create.imports.iter().zip(0..).filter(|(import, _)| import.emitted.is_none()) {
-        let run = RunId(RunId::first(1).0 + number);
-        let route = routing::route_import(d, import)?;
-        let (step, path) = (import.step, Path::default());
-        d.emit(Event::Routed { run, step, path, emitted: route.emitted, end: route.end })?;
-    }
-    Ok(())
+/// Starts the execution, unless it waits for its one worker.
+pub(crate) fn start_now(d: &mut Draft<'_>) -> Accepted {
+    if d.net.policy().affinity == Affinity::AnyWorker { start(d) } else { Ok(()) }
 }
 
 pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Accepted {

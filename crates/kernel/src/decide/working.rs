@@ -90,6 +90,7 @@ fn try_begin_run(d: &mut Draft<'_>, id: RunId) -> Evaluated<()> {
         return loops::start_loop(d, id);
     }
     match Execution::work_of(d.net, run) {
+        Work::Task { .. } if run.continues.is_some() => Ok(children::continue_child(d, id)?),
         Work::Task { .. } => Ok(offer_run(d, id)?),
         Work::Pure { output, patch } => run_pure(d, id, output.as_ref(), patch),
         Work::Child { definition, inputs } => children::start_child(d, id, definition, inputs),

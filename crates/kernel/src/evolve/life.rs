@@ -1,7 +1,7 @@
 //! The execution as a whole: creation, phases, clearing, restart, fork. Functions in the past tense apply the event
 //! of the same name.
 
-use super::{Applied, ends, runs, tokens};
+use super::{Applied, ends, runs, takeover, tokens};
 use crate::event::{Cause, Cleared, Created, Fork, Import, StartWhen, TokenValue};
 use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
 use crate::ids::{Fence, Millis, Path, RunId, TokenId};
@@ -132,6 +132,7 @@ pub(super) fn draining(
 
 /// Discards all tokens and removes the named step-runs. Step-runs in flight that are not named are still awaited.
 pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -> Applied {
+    takeover::discard_parked(state);
     if cleared.tokens.len() != state.arrived.len() + state.gated.len() {
         return Err("a clearing leaves tokens behind (K4)".into());
     }
@@ -192,6 +193,9 @@ pub(super) fn restarted(
 
 /// Continues the state of another execution; its open offers and children belong to the old one (R12).
 pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Applied {
+    if fork.taken_over {
+        return takeover::forked(state, net, fork);
+    }
     if fork.generation != state.head.generation + 1 || state.head.phase.is_ended() {
         return Err("a fork needs a live state and the next generation".into());
     }
@@ -216,7 +220,7 @@ pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Appli
     Ok(())
 }
 
-fn restart_numbering(head: &mut Head, generation: u32) {
+pub(super) fn restart_numbering(head: &mut Head, generation: u32) {
     head.generation = generation;
     head.next_run = RunId::first(generation);
     head.next_fence = Fence::first(generation);

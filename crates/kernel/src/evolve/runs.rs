@@ -1,9 +1,9 @@
 //! Step-runs while they are live. Functions in the past tense apply the event of the same name.
 
-use super::{Applied, tokens};
+use super::{Applied, takeover, tokens};
 use crate::any_of;
 use crate::event::{AgentDecision, Delegated, TokenValue};
-use crate::execution::{Execution, Finale, Scope};
+use crate::execution::{Execution, Finale, ParkedIteration, Scope};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::net::{Finish, Net, Work};
 use crate::step_run::{Args, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
@@ -21,8 +21,11 @@ pub(super) fn fired(
     role: &Role,
     args: &Args,
 ) -> Applied {
-    if id != state.head.next_run || !net.knows(step) {
+    if !takeover::is_next(state, &id, &state.head.next_run) || !net.knows(step) {
         return Err(format!("{id:?} is not the next firing"));
+    }
+    if takeover::is_taking_over(state) && *role == Role::Routed {
+        takeover::mark_taken(state, net, step, path);
     }
     if let Some(token) = token {
         let taken = tokens::take_token(state, token)?;
@@ -121,7 +124,7 @@ pub(super) fn delayed(state: &mut Execution<'_>, net: &Net, id: RunId, until: Mi
 
 /// Checks that a fence is the next one and counts it, because every offer has a higher fence than those before (K3).
 fn take_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
-    if fence != state.head.next_fence {
+    if !takeover::is_next(state, &fence, &state.head.next_fence) {
         return Err(format!("{fence:?} is not the next fence (K3)"));
     }
     state.head.next_fence = fence.next();
@@ -178,7 +181,12 @@ pub(super) fn lost(
 
 /// Reopens an offer or a child of the execution that this one forked from.
 pub(super) fn reopened(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
-    move_run(state, net, id, Signal::Reopen, |_| Ok(RunState::Ready { waited: true }))
+    move_run(state, net, id, Signal::Reopen, |run| {
+        if let RunState::Child { child, .. } = run.state {
+            run.continues = Some(child);
+        }
+        Ok(RunState::Ready { waited: true })
+    })
 }
 
 /// Checks that the answer is under the fence of the open offer (K3).
@@ -274,6 +282,7 @@ pub(super) fn child_started(
     move_run(state, net, id, Signal::Spawn, |run| {
         check_fence(run, delegated.map(|delegated| delegated.fence))?;
         mark_dispatched(run, fence, attempt)?;
+        run.continues = None;
         if let Some(delegated) = delegated {
             run.cursor.clone_from(&delegated.cursor);
         }
@@ -327,18 +336,29 @@ pub(super) fn loop_state<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<
     }
 }
 
-fn open_iteration(state: &mut Execution<'_>, of: RunId, index: u32) -> Applied {
+/// Opens an iteration. Returns what it runs if it was parked.
+fn open_iteration(
+    state: &mut Execution<'_>,
+    of: RunId,
+    index: u32,
+) -> Result<Option<Box<ParkedIteration>>, String> {
+    if let Some(parked) = takeover::unpark(state, of, index) {
+        return Ok(Some(parked));
+    }
+    if takeover::is_taking_over(state) {
+        takeover::park_left_out(state, of, index)?;
+    }
     let repeat = loop_state(state, of)?;
     if index != repeat.next || !repeat.has_more() {
         return Err(format!("iteration {index} is not the next of {of:?}"));
     }
     repeat.next += 1;
     repeat.open += 1;
-    Ok(())
+    Ok(None)
 }
 
 /// Updates the list of loops that may open another iteration.
-fn update_hungry(state: &mut Execution<'_>, net: &Net, id: RunId) {
+pub(super) fn update_hungry(state: &mut Execution<'_>, net: &Net, id: RunId) {
     let hungry = state.run(id).is_some_and(|run| match (&run.state, &net.step(run.step).repeat) {
         (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
         _ => false,
@@ -351,8 +371,12 @@ fn update_hungry(state: &mut Execution<'_>, net: &Net, id: RunId) {
 }
 
 pub(super) fn iteration_started(state: &mut Execution<'_>, net: &Net, id: RunId, index: u32) -> Applied {
-    open_iteration(state, id, index)?;
+    let parked = open_iteration(state, id, index)?;
     update_hungry(state, net, id);
+    if let Some(parked) = parked {
+        takeover::resume_parked(state, net, *parked);
+        return Ok(());
+    }
     let run = state.run(id).ok_or("a loop that is not live")?;
     let (step, path) = (run.step, run.path.child(index));
     let open = u32::try_from(net.members(step).len()).unwrap_or(u32::MAX);
@@ -375,13 +399,16 @@ pub(super) fn iteration_ended(
     stop: bool,
 ) -> Applied {
     if let Some(scope) = state.scopes.remove(&(id, index)) {
-        if scope.open > 0 {
+        if scope.open > 0 && !takeover::is_taking_over(state) {
             return Err("an iteration ends before its steps".into());
         }
         let run = state.run(id).ok_or("a loop that is not live")?;
         let (step, path) = (run.step, run.path.child(index));
         for member in net.members(step) {
             state.latest.remove(&(*member, path.clone()));
+            if state.head.imported.contains(member) {
+                state.joins.remove(&(*member, path.clone()));
+            }
         }
     }
     let repeat = loop_state(state, id)?;

@@ -1,6 +1,6 @@
 //! Tokens: their arrival, waiting and consumption (K4). Functions in the past tense apply the event of the same name.
 
-use super::Applied;
+use super::{Applied, takeover};
 use crate::event::{BranchEnd, Emission, SkipReason, TokenValue};
 use crate::execution::{Execution, Gate, JoinState, Token};
 use crate::ids::{Millis, Path, RunId, StepId, TokenId};
@@ -61,7 +61,7 @@ pub(super) fn deliver(
     value: TokenValue,
     from: Option<(StepId, bool)>,
 ) -> Applied {
-    if state.head.imported.contains(&step) {
+    if takeover::absorbs(state, net, step, path) {
         return Ok(());
     }
     let arcs_in = net.arcs_in(step);
@@ -166,9 +166,17 @@ pub(super) fn skipped(
     path: &Path,
     reason: SkipReason,
 ) -> Applied {
-    let taken = take_token(state, token)?;
-    if taken.step != step || taken.path != *path || run != state.head.next_run {
-        return Err("a step is skipped by a token of another step or path".into());
+    let is_taken_over = takeover::is_taking_over(state);
+    if !takeover::is_next(state, &run, &state.head.next_run) {
+        return Err(format!("{run:?} is not the next firing"));
+    }
+    if is_taken_over && net.policy().join != Join::Each {
+        takeover::mark_taken(state, net, step, path);
+    } else {
+        let taken = take_token(state, token)?;
+        if taken.step != step || taken.path != *path {
+            return Err("a step is skipped by a token of another step or path".into());
+        }
     }
     state.head.next_run = run.next();
     state.head.counts.firings += 1;

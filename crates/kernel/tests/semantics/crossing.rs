@@ -204,34 +204,20 @@ fn lose(drive: &mut Drive, situation: Situation) -> Result<String, Rejected> {
 fn retry(drive: &mut Drive) -> String {
     let step = drive.net.find("x").unwrap();
     let each = drive.net.policy().join == Join::Each;
-    if !each {
-        assert!(redo(&drive.net, &drive.journal, Some(step)).is_err(), "a live execution cannot be retried");
-    }
+    assert!(drive.retry(None).is_err(), "a live execution cannot be retried");
     drive.cancel(Cancel { force: true, ..Cancel::default() }).unwrap();
-    let values = Values::default();
-    let given = Given { now: Millis(drive.now), random: 0, values: &values };
-    let again = match each {
-        false => redo(&drive.net, &drive.journal, Some(step)).and_then(|imports| {
-            let create =
-                Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
-            let decided = decide(&Execution::default(), &drive.net, &Input::Create(Box::new(create)), &given);
-            decided.map(|decision| decision.records)
+    let from = match each {
+        false => Some(RetryPoint::Step(step)),
+        true => drive.journal.iter().rev().find_map(|record| match &record.event {
+            Event::Fired { run, step: at, role: Role::Routed, .. } if *at == step => {
+                Some(RetryPoint::Firing(*run))
+            }
+            _ => None,
         }),
-        true => {
-            let at = drive.journal.iter().rev().find_map(|record| match &record.event {
-                Event::Fired { run, step: at, role: Role::Routed, .. } if *at == step => Some(*run),
-                _ => None,
-            });
-            fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).map(|forked| forked.records)
-        }
     };
-    let journal = match again {
-        Ok(journal) => journal,
-        Err(_) => return format!("{} / {}", phase(drive), "refused"),
+    let Ok((mut retried, _)) = drive.retry(from) else {
+        return format!("{} / {}", phase(drive), "refused");
     };
-    let net = Net::new(drive.net.spec().clone()).unwrap();
-    let state = replay(&net, &journal).unwrap();
-    let mut retried = Drive::at(net, state, journal, drive.now);
     let cell = format!("{} / ok / {} / {}", phase(drive), phase(&retried), watched(&retried));
     finish(&mut retried, 0);
     format!("{cell} / {}", phase(&retried))

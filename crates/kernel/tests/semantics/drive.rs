@@ -94,12 +94,7 @@ impl Drive {
         };
         self.artifacts.extend(decision.artifacts.into_iter().map(|kept| (kept.key, kept.bytes)));
         let before = self.state.clone();
-        let mut summary = Vec::new();
-        for record in decision.records {
-            summary.extend(self.summarize(&record.event));
-            evolve(&mut self.state, &self.net, &record).unwrap();
-            self.journal.push(record);
-        }
+        let summary = self.fold(decision.records);
         let mut applied = before;
         applied.apply(&decision.changes);
         assert_eq!(applied, self.state, "the changes differ from the records");
@@ -108,7 +103,51 @@ impl Drive {
             self.state,
             "a replay leads to another state (K1)"
         );
-        Ok(summary.join("; "))
+        Ok(summary)
+    }
+
+    /// Retries the ended execution under its own net: the new execution, and a summary of its own first records.
+    pub fn retry(&self, from: Option<RetryPoint>) -> Result<(Drive, String), Rejected> {
+        let net = Net::new(self.net.spec().clone()).unwrap();
+        self.retry_under(net, from)
+    }
+
+    /// Retries the ended execution under another net.
+    pub fn retry_under(&self, net: Net, from: Option<RetryPoint>) -> Result<(Drive, String), Rejected> {
+        let plan = plan_retry(&self.net, &self.journal, &net, from)?;
+        let mut values = Values::default();
+        let new = NewExecution { id: ExecutionId(8), ..NewExecution::default() };
+        let decision = loop {
+            let given = Given { now: Millis(self.now), random: self.random, values: &values };
+            match carry_over(&plan, &net, &new, &given) {
+                Err(Rejected::Needs(needs)) => values.load(plan.records(), &needs),
+                other => break other?,
+            }
+        };
+        let state = replay(&net, plan.records()).unwrap();
+        let mut again = Drive::at(net, state, plan.into_records(), self.now);
+        again.artifacts = self.artifacts.clone();
+        let summary = again.fold(decision.records);
+        let mut whole = Execution::default();
+        whole.apply(&decision.changes);
+        assert_eq!(whole, again.state, "the changes are not the whole state");
+        Ok((again, summary))
+    }
+
+    /// Returns the labels of the firings that a retry takes over.
+    pub fn kept(&self) -> Vec<String> {
+        let plan = plan_retry(&self.net, &self.journal, &self.net, None).unwrap();
+        plan.imports.iter().map(|kept| self.label(kept.step, &kept.path)).collect()
+    }
+
+    fn fold(&mut self, records: Vec<Record>) -> String {
+        let mut summary = Vec::new();
+        for record in records {
+            summary.extend(self.summarize(&record.event));
+            evolve(&mut self.state, &self.net, &record).unwrap();
+            self.journal.push(record);
+        }
+        summary.join("; ")
     }
 
     fn artifact(&self, need: &Need) -> Option<(String, Option<Arc<Value>>)> {

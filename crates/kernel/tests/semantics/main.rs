@@ -12,5 +12,6 @@ mod large;
 mod outputs;
 mod plans;
 mod playbooks;
+mod retries;
 mod reviewed;
 mod workflows;

@@ -11,12 +11,7 @@ fn all(failure: FailureMode) -> Policy {
 }
 
 fn retried(drive: &Drive, from: Option<StepId>) -> (Drive, String) {
-    let imports = redo(&drive.net, &drive.journal, from).unwrap();
-    let net = Net::new(drive.net.spec().clone()).unwrap();
-    let mut again = Drive::at(net, Execution::default(), Vec::new(), drive.now);
-    let create = Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
-    let summary = again.send(Input::Create(Box::new(create))).unwrap();
-    (again, summary)
+    drive.retry(from.map(RetryPoint::Step)).unwrap()
 }
 
 #[test]
@@ -48,7 +43,7 @@ fn a_restart_after_a_retry_runs_the_imported_steps_too() {
     drive.fail("b", "X");
     let (mut again, _) = retried(&drive, None);
     assert_eq!(begin(&mut again), "offer b");
-    let unit = LeaseUnit::Execution { generation: 1 };
+    let unit = LeaseUnit::Execution { generation: again.state.head.generation };
     again.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
     assert_eq!(begin(&mut again), "offer a");
 }
@@ -141,10 +136,8 @@ fn a_fork_of_a_paused_execution_has_its_full_time_limit() {
     let mut drive = Drive::started(policy, vec![gate]);
     drive.now = 900;
     drive.cancel(Cancel::default()).unwrap();
-    let values = Values::default();
-    let given = Given { now: Millis(50_000), random: 0, values: &values };
-    let journal = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given).unwrap().records;
-    let state = replay(&drive.net, &journal).unwrap();
+    drive.now = 50_000;
+    let state = drive.retry(None).unwrap().0.state;
     assert_eq!((state.phase(), state.head.clock), (Phase::Paused, Clock::Left(1_000)));
 }
 
@@ -153,9 +146,7 @@ fn a_completed_execution_is_not_forked() {
     let policy = Policy { join: Join::Each, ..Policy::default() };
     let mut drive = Drive::started(policy, vec![task("a", &[])]);
     drive.done("a");
-    let values = Values::default();
-    let given = Given { now: Millis(0), random: 0, values: &values };
-    let forked = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given);
+    let forked = drive.retry(None);
     assert!(matches!(forked, Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), .. })));
 }
 
@@ -310,9 +301,7 @@ fn a_retry_does_not_keep_steps_completed_before_a_restart() {
     begin(&mut drive);
     drive.fail("a", "X");
     drive.done("b");
-    let kept: Vec<StepId> =
-        redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
-    assert_eq!(kept, [StepId(1)]);
+    assert_eq!(drive.kept(), ["b"]);
 }
 
 fn child(name: &str) -> Step {

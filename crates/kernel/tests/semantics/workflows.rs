@@ -363,13 +363,7 @@ fn wfl_10_retry_from_a_step_repeats_it_and_its_descendants_and_reuses_the_rest()
     drive.fail("c", "X");
     let retry = |from: Option<&str>| {
         let from = from.map(|name| drive.net.find(name).unwrap());
-        let imports = redo(&drive.net, &drive.journal, from).unwrap();
-        let net = Net::new(drive.net.spec().clone()).unwrap();
-        let mut again = Drive::of(net);
-        let create =
-            Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
-        let summary = again.send(Input::Create(Box::new(create))).unwrap();
-        (again, summary)
+        drive.retry(from.map(RetryPoint::Step)).unwrap()
     };
     let (mut again, summary) = retry(Some("b"));
     assert_eq!(summary, "offer b; offer c", "c did not complete either");
@@ -386,13 +380,13 @@ fn wfl_26_resume_repeats_only_steps_that_did_not_complete() {
     let mut drive = Drive::started(fail_fast(), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
     drive.done_with("a", json!({ "n": 1 }));
     assert_eq!(
-        redo(&drive.net, &drive.journal, None).unwrap_err().to_string(),
+        drive.retry(None).err().unwrap().to_string(),
         "not possible while the execution is running: it has not ended"
     );
     drive.fail("b", "X");
-    let imports = redo(&drive.net, &drive.journal, None).unwrap();
-    assert_eq!(imports.iter().map(|import| &*import.output).collect::<Vec<_>>(), [&json!({ "n": 1 })]);
-    assert_eq!(redo(&drive.net, &drive.journal, Some(StepId(9))), Err(Rejected::UnknownStep(StepId(9))));
+    assert_eq!(drive.kept(), ["a"]);
+    let unknown = drive.retry(Some(RetryPoint::Step(StepId(9)))).err();
+    assert_eq!(unknown, Some(Rejected::UnknownStep(StepId(9))));
 }
 
 #[test]

@@ -105,13 +105,16 @@ impl World {
         commit
     }
 
-    /// A new execution with the journal of an ended one up to its failure, as one commit (R12).
+    /// A new execution that takes over from an ended one, as one commit (R12).
     #[must_use]
     pub fn fork(&self, journal: &[Record], id: ExecutionId) -> (World, Commit) {
         let values = Values::default();
         let given = Given { now: self.now, random: 0, values: &values };
-        let forked = fork(&self.net, journal, None, id, None, &given).expect("it can be forked");
-        let Forked { records, artifacts } = forked;
+        let plan = plan_retry(&self.net, journal, &self.net, None).expect("it can be retried");
+        let new = NewExecution { id, ..NewExecution::default() };
+        let decision = carry_over(&plan, &self.net, &new, &given).expect("it can begin");
+        let artifacts = decision.artifacts;
+        let records: Vec<Record> = plan.into_records().into_iter().chain(decision.records).collect();
         let state = replay(&self.net, &records).expect("a sound journal");
         let creation = Creation {
             origin: self.origin(Some(self.id())),

@@ -335,10 +335,12 @@ fn rest() -> Vec<Event> {
         inputs: value(json!({ "n": 1 })),
         until,
         delegated,
+        continues: None,
     };
     let fork = |inputs, deadline| {
         let (parent, id) = (ExecutionId(5), ExecutionId(6));
-        Event::Forked(Box::new(Fork { parent, id, generation: 2, inputs, deadline }))
+        let (taken_over, child_of) = (false, None);
+        Event::Forked(Box::new(Fork { parent, id, generation: 2, inputs, deadline, taken_over, child_of }))
     };
     vec![
         Event::LoopStarted { run: RUN, total: Some(2), items: Some(value(json!([1, { "k": 2 }]))) },

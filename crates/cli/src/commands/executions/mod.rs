@@ -9,6 +9,7 @@ mod list;
 mod logs;
 mod output;
 mod retry;
+mod retry_preview;
 mod watch;
 
 use crate::api::{ApiTarget, Client, Need};
@@ -52,7 +53,11 @@ enum Command {
 impl Executions {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         self.target.check_exists()?;
-        self.target.with((COMMAND, self.need()), |client| self.run_with(client))
+        let changed = match &self.command {
+            Command::Retry(retry) => retry.read_changed(&self.target)?,
+            _ => None,
+        };
+        self.target.with((COMMAND, self.need()), |client| self.run_with(client, changed.as_ref()))
     }
 
     fn need(&self) -> Need {
@@ -75,7 +80,7 @@ impl Executions {
         }
     }
 
-    fn run_with(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+    fn run_with(&self, client: &Rc<Client>, changed: Option<&retry::Changed>) -> anyhow::Result<ExitCode> {
         match &self.command {
             Command::List(list) => list.run(client),
             Command::Get(get) => get.run(client),
@@ -91,7 +96,7 @@ impl Executions {
             Command::Approve(approve) => approve.run(client),
             Command::Reject(reject) => reject.run(client),
             Command::Signal(signal) => signal.run(client),
-            Command::Retry(retry) => retry.run(client),
+            Command::Retry(retry) => retry.run(client, changed),
         }
     }
 }

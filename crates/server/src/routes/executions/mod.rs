@@ -14,6 +14,7 @@ mod one;
 mod options;
 mod refused;
 mod retry;
+mod retry_preview;
 mod start;
 mod started;
 

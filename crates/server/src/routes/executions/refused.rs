@@ -3,7 +3,7 @@
 use super::missing;
 use crate::app::unexpected_answer;
 use crate::problem::{Problem, ProblemCode};
-use windlass_engine::{Answer, NotRetried, Refusal};
+use windlass_engine::{Answer, NotRetried, Refusal, describe_lost};
 use windlass_kernel::Rejected;
 
 /// Seconds after which a tenant with too many open executions may retry. The real time depends on when one ends.
@@ -53,6 +53,12 @@ fn of_not_retried(not: &NotRetried, message: String) -> Problem {
     match not {
         NotRetried::NoStep { .. } | NotRetried::Final { .. } => Problem::invalid("fromNode", message),
         NotRetried::NoFiring { .. } | NotRetried::NoFirings => Problem::invalid("firing", message),
+        NotRetried::Lost(steps) => {
+            let problem = Problem::conflict(message);
+            steps.iter().fold(problem, |problem, (step, why)| {
+                problem.at(step.clone(), format!("step `{step}` {}", describe_lost(*why)))
+            })
+        }
         NotRetried::NeverFired { .. } | NotRetried::Skipped { .. } => {
             Problem::conflict(message.clone()).at("fromNode", message)
         }

@@ -2,29 +2,32 @@
 
 use super::control::log_action;
 use super::refused::unexpected;
+use super::retry_preview::{RetryPreview, parse_version};
 use super::start::{Trigger, startable_again};
 use super::started::bad_inputs;
-use super::{TAG, stored_of};
+use super::{TAG, missing, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::OptionalJsonBody;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routes::workflows::compiled;
 use crate::traces;
 use crate::versions::{Version, for_editors};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::programs_of;
-use windlass_engine::{Answer, Request};
-use windlass_kernel::ExecutionId;
-use windlass_store::{Reader as _, Retry, RetryFrom};
-use windlass_views::execution_id;
+use windlass_engine::{Answer, Request, retries};
+use windlass_kernel::{ExecutionId, with_defaults};
+use windlass_store::{Reader as _, Retry, RetryFrom, StoredDefinition, Which, WorkflowId};
+use windlass_views::{execution_id, workflow_id};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -37,6 +40,16 @@ pub(crate) struct RetryRequest {
     /// Inputs that replace those of the execution with the same names.
     #[schema(value_type = Option<Object>)]
     inputs: Option<Map<String, Value>>,
+    /// Run under this version of the workflow: a number, or `latest`. Completed nodes are matched by their ids.
+    #[schema(value_type = Option<String>)]
+    version: Option<Value>,
+    /// The workflow that the version belongs to, if it is another one.
+    workflow_id: Option<String>,
+    /// Answer what would happen, and start nothing.
+    #[serde(default)]
+    dry_run: bool,
+    /// In a dry run, the text of a definition that is not stored.
+    definition: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,25 +86,67 @@ async fn merge_inputs(
     if problems.is_empty() { Ok(whole) } else { Err(bad_inputs(problems)) }
 }
 
+/// The definition that a retry runs under instead of that of the execution.
+struct Replacement {
+    workflow: WorkflowId,
+    definition: StoredDefinition,
+}
+
+/// Looks up the version that the request names.
+async fn find_replacement(
+    app: &Arc<App>,
+    caller: &Caller,
+    own: Option<WorkflowId>,
+    request: &RetryRequest,
+) -> Result<Option<Replacement>, Problem> {
+    let Some(version) = &request.version else { return Ok(None) };
+    let number = parse_version(version).map_err(|message| Problem::invalid("version", message))?;
+    let named = request.workflow_id.as_deref().map(ids::workflow).transpose()?;
+    let Some(workflow) = named.or(own) else {
+        return Err(Problem::conflict("the execution belongs to no stored workflow, so it has no versions"));
+    };
+    let tenant = caller.tenant.clone();
+    let readers = app.readers.of(&caller.tenant);
+    let found = readers
+        .read(move |reader| {
+            Ok::<_, Problem>(reader.find_definition(&tenant, &Which::Id(workflow), number)?)
+        })
+        .await?;
+    let missing = || match number {
+        Some(number) => Problem::invalid(
+            "version",
+            format!("workflow {} has no version {number}", workflow_id(workflow.0)),
+        ),
+        None => Problem::not_found("workflow", &workflow_id(workflow.0)),
+    };
+    Ok(Some(Replacement { workflow, definition: found.ok_or_else(missing)? }))
+}
+
+/// Returns the inputs of an execution with the defaults of another definition under them.
+fn inputs_under(definition: &StoredDefinition, before: &Value, id: ExecutionId) -> Result<Value, Problem> {
+    if windlass_artifact::key(before).is_some() {
+        return Ok(before.clone());
+    }
+    let inputs = with_defaults(&definition.workload, before.clone(), &id.to_string());
+    inputs.map_err(|message| Problem::invalid("inputs", message))
+}
+
 /// Retry an ended execution as a new execution
 ///
-/// Results of completed nodes are kept.
+/// Completed nodes are taken over with their results, and only failed iterations of a loop run again. A dry run answers
+/// what would happen and starts nothing. A completed execution needs `fromNode`.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
-    responses((status = 202, body = Retried), (status = 409, body = Refused), Refusals, BodyRefusals))]
+    responses((status = 200, description = "The answer of a dry run", body = RetryPreview),
+        (status = 202, body = Retried), (status = 409, body = Refused), Refusals, BodyRefusals))]
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
     OptionalJsonBody(request): OptionalJsonBody<RetryRequest>,
-) -> Result<(StatusCode, Json<Retried>), Problem> {
+) -> Result<Response, Problem> {
     caller.may(Permission::Execute)?;
-    if request.firing.is_some() && request.from_node.is_none() {
-        return Err(Problem::invalid(
-            "firing",
-            "requires fromNode: it is the number of a firing of that node",
-        ));
-    }
+    check_request(&request)?;
     let (of, reading) = (ids::execution(&id)?, caller.clone());
     let readers = app.readers.of(&caller.tenant);
     let looked = readers.read(move |reader| {
@@ -101,44 +156,55 @@ pub(crate) async fn retry(
         Ok::<_, Problem>((stored, net, definition))
     });
     let (stored, net, definition) = looked.await?;
+    let replacement = find_replacement(&app, &caller, stored.origin.workflow, &request).await?;
     let is_editor = caller.role.may(Permission::Edit);
     if !is_editor && net.as_ref().is_some_and(|net| net.policy().editors_only) {
         return Err(for_editors(&caller));
     }
     let asks_people = net.as_ref().is_some_and(|net| net.steps().any(|(id, _)| net.asks_people(id)));
-    if !is_editor && request.inputs.is_some() && asks_people {
-        // An approval was given for the inputs that the approver saw.
-        let message = "a retry keeps approvals, so only callers who may edit definitions may change its inputs; start the \
-                       workflow with the new inputs instead";
+    let is_changed = request.inputs.is_some() || request.version.is_some();
+    if !is_editor && is_changed && asks_people {
+        // An approval was given for the inputs and the definition that the approver saw.
+        let message = "a retry keeps approvals, so only callers who may edit definitions may change its inputs or its \
+                       version; start the workflow anew instead";
         return Err(Problem::forbidden(message));
     }
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
-    let version = match (stored.origin.workflow, &definition) {
-        (Some(workflow), Some(definition)) => {
+    let version = match (&replacement, stored.origin.workflow, &definition) {
+        (Some(found), _, _) => Some(startable_again(&app, &caller, found.workflow, &found.definition).await?),
+        (None, Some(workflow), Some(definition)) => {
             Some(startable_again(&app, &caller, workflow, definition).await?)
         }
         _ => None,
     };
-    let inputs = match request.inputs {
-        Some(given) => {
-            let whole =
-                merge_inputs(&app, &caller, version.as_ref(), &stored.state.head.inputs, given).await?;
+    let id = ExecutionId(ids::fresh_number()?);
+    let before = match &replacement {
+        Some(found) => inputs_under(&found.definition, &stored.state.head.inputs, id)?,
+        None => (*stored.state.head.inputs).clone(),
+    };
+    let inputs = match (request.inputs.clone(), &replacement) {
+        (None, None) => None,
+        (None, Some(_)) if windlass_artifact::key(&before).is_some() => None,
+        (given, _) => {
+            let given = given.unwrap_or_default();
+            let whole = merge_inputs(&app, &caller, version.as_ref(), &before, given).await?;
             Some(Arc::new(Value::Object(whole)))
         }
-        None => None,
     };
-    let from = request.from_node.clone().map(|step| RetryFrom { step, firing: request.firing });
     let retry = Retry {
-        of,
-        from,
+        from: request.from_node.clone().map(|step| RetryFrom { step, firing: request.firing }),
         inputs,
         trigger: Trigger::of(&caller).name().to_owned(),
         by: caller.id.clone(),
         restricted: !is_editor,
+        definition: replacement.map(|found| found.definition.id),
+        ..Retry::of(of)
     };
-    let id = ExecutionId(ids::fresh_number()?);
+    if request.dry_run {
+        return preview(&app, &caller, retry, request.definition).await;
+    }
     let details = json!({ "executionId": execution_id(id) });
     let audit = Some(Box::new(caller.audit_entry("execution.retry", &execution_id(of), details)));
     match app.ask(Request::Retry { id, retry, audit }).await? {
@@ -151,8 +217,50 @@ pub(crate) async fn retry(
                 status: "queued".to_owned(),
                 retry_from_node: request.from_node,
             };
-            Ok((StatusCode::ACCEPTED, Json(retried)))
+            Ok((StatusCode::ACCEPTED, Json(retried)).into_response())
         }
         other => Err(unexpected(other)),
+    }
+}
+
+fn check_request(request: &RetryRequest) -> Result<(), Problem> {
+    if request.firing.is_some() && request.from_node.is_none() {
+        return Err(Problem::invalid(
+            "firing",
+            "requires fromNode: it is the number of a firing of that node",
+        ));
+    }
+    if request.workflow_id.is_some() && request.version.is_none() {
+        return Err(Problem::invalid("workflowId", "requires version: a number, or \"latest\""));
+    }
+    if request.definition.is_some() && (!request.dry_run || request.version.is_some()) {
+        let message = "is for dry runs; register the definition and give its workflowId and version";
+        return Err(Problem::invalid("definition", message));
+    }
+    Ok(())
+}
+
+/// Answers a dry run by the plan that the retry would follow.
+async fn preview(
+    app: &Arc<App>,
+    caller: &Caller,
+    retry: Retry,
+    definition: Option<String>,
+) -> Result<Response, Problem> {
+    let net = match definition {
+        Some(text) => {
+            let mut compiled = compiled(app, &caller.tenant, text).await?;
+            let net = compiled.net.take();
+            Some(Arc::new(net.ok_or_else(|| Problem::definition(compiled.errors()))?))
+        }
+        None => None,
+    };
+    let of = retry.of;
+    let readers = app.readers.of(&caller.tenant);
+    let read = readers.read(move |reader| Ok::<_, Problem>(retries::plan(reader, &retry, net)?));
+    let past = read.await?.ok_or_else(|| missing(of))?;
+    match &past.plan {
+        Ok(plan) => Ok(Json(RetryPreview::new(&past, plan)).into_response()),
+        Err(refusal) => Err(refusal.clone().into()),
     }
 }

@@ -8,6 +8,7 @@ mod source;
 mod versions;
 
 pub(crate) use create::missing_children;
+pub(crate) use source::compiled;
 
 use crate::app::App;
 use crate::auth::Caller;

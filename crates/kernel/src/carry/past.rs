@@ -1,0 +1,206 @@
+//! The firings of an ended execution, read from its journal for a retry.
+
+use crate::event::{Created, Event, Import, Record};
+use crate::evolve::evolve;
+use crate::execution::Execution;
+use crate::ids::{ExecutionId, Path, RunId, StepId, TokenId};
+use crate::input::Illegal;
+use crate::net::{Join, Net};
+use crate::phase::Outcome;
+use crate::step_run::Role;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a firing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FiringEnd {
+    /// It has not ended by itself: the execution ended before.
+    Open,
+    Done,
+    /// It failed and an arc handled that.
+    Handled,
+    Failed,
+    Skipped,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Firing {
+    pub(super) step: StepId,
+    pub(super) path: Path,
+    pub(super) role: Role,
+    pub(super) token: Option<TokenId>,
+    /// Number among the firings of its step, from 1; an iteration has the number of its loop.
+    pub(super) number: u32,
+    pub(super) end: FiringEnd,
+    /// True once a compensation hook has undone it.
+    pub(super) undone: bool,
+    pub(super) is_loop: bool,
+    /// The child whose failure or cancellation ended the firing, and the record that started it.
+    pub(super) child: Option<(ExecutionId, usize)>,
+}
+
+/// What an ended execution did.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    /// In the order in which they fired.
+    pub(super) firings: BTreeMap<RunId, Firing>,
+    /// The newest firing at each place.
+    pub(super) places: BTreeMap<(StepId, Path), RunId>,
+    /// Iterations that succeeded.
+    pub(super) succeeded: BTreeSet<(RunId, u32)>,
+    /// The firing that emitted a token, and the position of the token among those it emitted; only in `each` nets.
+    pub(super) emitters: BTreeMap<TokenId, (RunId, u32)>,
+    /// Number of the first record that counts after `Created`: a restart discards those before it.
+    pub(super) first: usize,
+    pub(super) generation: u32,
+    numbers: BTreeMap<StepId, u32>,
+}
+
+/// Replaces the imports of a creation, which older releases stored, by records of the same meaning.
+pub(super) fn expand_imports(journal: &[Record]) -> Option<Vec<Record>> {
+    match &journal.first()?.event {
+        Event::Created(created) if !created.create.imports.is_empty() => {}
+        _ => return None,
+    }
+    let mut records = Vec::with_capacity(journal.len());
+    for record in journal {
+        let Event::Created(created) = &record.event else {
+            records.push(record.clone());
+            continue;
+        };
+        let mut create = created.create.clone();
+        let imports = std::mem::take(&mut create.imports);
+        let created = Created { net: created.net, create };
+        records.push(Record { at: record.at, event: Event::Created(Box::new(created)) });
+        for (import, run) in imports.into_iter().zip(RunId::first(1).0..) {
+            records.extend(import_events(import, RunId(run)).map(|event| Record { at: record.at, event }));
+        }
+    }
+    Some(records)
+}
+
+fn import_events(import: Import, run: RunId) -> impl Iterator<Item = Event> {
+    let Import { step, output, emitted } = import;
+    let path = Path::default();
+    let fired = Event::Fired { run, step, path: path.clone(), token: None, role: Role::Routed, args: None };
+    let done =
+        Event::Done { run, fence: None, output, patch: Default::default(), times: None, metadata: None };
+    let end = crate::event::BranchEnd::GoesOn;
+    let routed = emitted.map(|emitted| Event::Routed { run, step, path, emitted, end });
+    [fired, done].into_iter().chain(routed)
+}
+
+impl Past {
+    pub(super) fn read(net: &Net, journal: &[Record]) -> Result<Past, Illegal> {
+        let mut past = Past { generation: 1, ..Past::default() };
+        for (record, number) in journal.iter().zip(0..) {
+            past.observe(number, &record.event);
+        }
+        if net.policy().join == Join::Each {
+            past.find_emitters(net, journal)?;
+        }
+        Ok(past)
+    }
+
+    /// Replays the journal to learn which firing emitted each token.
+    fn find_emitters(&mut self, net: &Net, journal: &[Record]) -> Result<(), Illegal> {
+        let mut state = Execution::default();
+        for record in journal {
+            let before = state.head.next_token;
+            evolve(&mut state, net, record)?;
+            if let Event::Routed { run, .. } = &record.event {
+                let tokens = (before.0..state.head.next_token.0).map(TokenId);
+                self.emitters.extend(tokens.zip(0..).map(|(token, place)| (token, (*run, place))));
+            }
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, number: usize, event: &Event) {
+        match event {
+            Event::Fired { run, step, path, token, role, .. } => {
+                self.add(*run, *step, path, role.clone(), *token, FiringEnd::Open);
+            }
+            Event::Skipped { run, step, path, token, .. } => {
+                self.add(*run, *step, path, Role::Routed, Some(*token), FiringEnd::Skipped);
+            }
+            Event::Done { run, .. } => self.end(*run, FiringEnd::Done),
+            Event::Failed { run, handled, .. } => {
+                self.end(*run, if *handled { FiringEnd::Handled } else { FiringEnd::Failed });
+            }
+            Event::ChildStarted { run, child, .. } => self.set_child(*run, Some((*child, number))),
+            Event::RetryScheduled { run, .. } => self.set_child(*run, None),
+            Event::Returned { run, cursor, .. } => {
+                let status = serde_json::from_value(cursor["child"]["status"].clone());
+                if matches!(status, Ok(Outcome::Completed | Outcome::Partial)) {
+                    self.set_child(*run, None);
+                }
+            }
+            Event::LoopStarted { run, .. } => {
+                if let Some(firing) = self.firings.get_mut(run) {
+                    firing.is_loop = true;
+                }
+            }
+            Event::IterationEnded { run, index, failed: false, .. } => {
+                self.succeeded.insert((*run, *index));
+            }
+            Event::Restarted { generation, .. } => {
+                *self = Past { first: number, generation: *generation, ..Past::default() };
+            }
+            Event::Forked(fork) => self.generation = fork.generation,
+            _ => {}
+        }
+    }
+
+    fn add(
+        &mut self,
+        run: RunId,
+        step: StepId,
+        path: &Path,
+        role: Role,
+        token: Option<TokenId>,
+        end: FiringEnd,
+    ) {
+        let number = match &role {
+            Role::Iteration { of, .. } => self.firings.get(of).map_or(1, |firing| firing.number),
+            Role::Routed | Role::Final | Role::Tool { .. } => {
+                let number = self.numbers.entry(step).or_default();
+                *number += 1;
+                *number
+            }
+            Role::Hook { .. } => 0,
+        };
+        if !matches!(role, Role::Iteration { .. } | Role::Hook { .. }) {
+            self.places.insert((step, path.clone()), run);
+        }
+        let (path, undone, is_loop, child) = (path.clone(), false, false, None);
+        self.firings.insert(run, Firing { step, path, role, token, number, end, undone, is_loop, child });
+    }
+
+    fn end(&mut self, run: RunId, end: FiringEnd) {
+        let Some(firing) = self.firings.get_mut(&run) else { return };
+        firing.end = end;
+        if let (Role::Hook { of }, FiringEnd::Done) = (&firing.role, end) {
+            let of = *of;
+            self.firings.entry(of).and_modify(|firing| firing.undone = true);
+        }
+    }
+
+    fn set_child(&mut self, run: RunId, child: Option<(ExecutionId, usize)>) {
+        if let Some(firing) = self.firings.get_mut(&run) {
+            firing.child = child;
+        }
+    }
+
+    pub(super) fn at(&self, step: StepId, path: &Path) -> Option<RunId> {
+        self.places.get(&(step, path.clone())).copied()
+    }
+
+    /// Returns the loop around a firing and the iteration of it that the firing belongs to.
+    pub(super) fn iteration_of(&self, net: &Net, firing: &Firing) -> Option<(RunId, u32)> {
+        if let Role::Iteration { of, index } = firing.role {
+            return Some((of, index));
+        }
+        let region = net.step(firing.step).region?;
+        Some((self.at(region, &firing.path.parent())?, firing.path.index()?))
+    }
+}
