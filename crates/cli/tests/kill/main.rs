@@ -4,6 +4,7 @@
 mod ledger;
 mod place;
 mod random;
+mod retry;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
