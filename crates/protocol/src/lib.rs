@@ -21,5 +21,5 @@ pub use tools::{COMMON_FIELDS, Tool, ToolField, ToolRow, field, idle};
 pub use windlass_failure::{ErrorClass, Failure, FailureFacts, FailureSite, codes};
 pub use work::{
     Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned, Scope,
-    SessionId, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, VALUE_DEPTH_MAX, Work, is_too_deep,
+    SessionId, Stream, TOO_DEEP, TOO_DEEP_CODE, TaskTry, Unit, VALUE_DEPTH_MAX, Work, is_too_deep,
 };

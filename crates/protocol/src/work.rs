@@ -103,6 +103,27 @@ pub struct Report {
     pub metadata: Map<String, Value>,
 }
 
+/// One try of a task. A report carries those of tasks that failed at least once, in `metadata` under [`TaskTry::KEY`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskTry {
+    pub task: String,
+    /// Counts from 1, again after each success.
+    #[serde(rename = "try")]
+    pub number: u32,
+    /// None: it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+impl TaskTry {
+    pub const KEY: &str = "tries";
+    /// The first tries of an attempt are reported, and the count of all in [`TaskTry::COUNT`].
+    pub const MAX: usize = 20;
+    pub const COUNT: &str = "retries";
+    /// Characters of the message of an error; `details` are left out.
+    pub const MESSAGE_MAX: usize = 500;
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

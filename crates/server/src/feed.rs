@@ -135,6 +135,10 @@ impl Feed {
             messages.extend(self.builder.leased(&leases(reader, self.execution)?));
         }
         messages.retain(|message| message.newer_than >= self.seen);
+        // Webhooks number their events in the order of the records.
+        if self.wants_logs {
+            messages.sort_by_key(Message::order);
+        }
         self.fill_outputs(reader, &mut messages);
         let bytes = messages.iter().map(Message::bytes).sum();
         Ok(FeedPage { messages, bytes, more, over })

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, SkipReason};
-use windlass_protocol::Pipeline;
+use windlass_protocol::{Pipeline, TaskTry};
 
 /// The names of a step in the workflow document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn course(
         started_at: leased.or(firing.started_at()).map(time),
         completed_at: firing.ended_at.map(time),
         duration: firing.duration_ms(),
-        retry_count: firing.attempts.saturating_sub(1),
+        retry_count: retry_count(firing),
         output: firing.output.as_ref().map(|output| budget.show(output)),
         metadata: metadata(firing),
         error: node_error(net, history, firing, facts.debug).map(|error| ExecutionError {
@@ -205,14 +205,22 @@ pub fn category(failure: &Failure) -> &'static str {
     }
 }
 
+/// Counts the tries after the first one: other attempts, and other tries of a task within an attempt.
+pub(crate) fn retry_count(firing: &Firing) -> u32 {
+    let reported = firing.metadata.as_deref().and_then(|metadata| metadata.get(TaskTry::COUNT)?.as_u64());
+    let tries = reported.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX));
+    firing.attempts.saturating_sub(1).saturating_add(tries)
+}
+
 /// Returns the metadata of the node contract. The duration is that of the firing, whatever its worker reports.
 fn metadata(firing: &Firing) -> Option<Map<String, Value>> {
     let counted = firing.metadata.as_deref()?.as_object()?;
     let mut metadata = Map::new();
     metadata.extend(firing.duration_ms().map(|duration| ("duration".to_owned(), json!(duration))));
-    metadata.extend(
-        counted.iter().filter(|(key, _)| *key != "duration").map(|(key, value)| (key.clone(), value.clone())),
-    );
+    let own = ["duration", TaskTry::KEY, TaskTry::COUNT];
+    let others = counted.iter().filter(|(key, _)| !own.contains(&key.as_str()));
+    others.clone().next()?;
+    metadata.extend(others.map(|(key, value)| (key.clone(), value.clone())));
     Some(metadata)
 }
 

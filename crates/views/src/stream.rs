@@ -5,7 +5,7 @@ mod message;
 
 pub use message::{Message, MessageBody, attempt_error, position_before};
 
-use crate::entry::NodeLabel;
+use crate::entry::{NodeLabel, retry_count};
 use crate::history::History;
 use crate::large::shared;
 use crate::response::{LeaseInfo, Leases, progress, status};
@@ -262,7 +262,7 @@ impl MessageBuilder {
         let body = MessageBody::NodeFailed {
             node: NodeLabel::of(step),
             failure: failure.clone(),
-            retry_count: firing.attempts.saturating_sub(1),
+            retry_count: retry_count(firing),
             retries_max: step.retry.attempts_max.saturating_sub(1),
             last,
         };

@@ -589,3 +589,31 @@ fn wfl_01_only_the_transitions_of_the_document_are_seen() {
         assert_eq!(whole["status"], end, "and it is reported so ever after");
     }
 }
+
+/// Two branches at a time: both start before either ends, and a late subscriber sees that.
+#[test]
+fn a_late_subscriber_is_sent_starts_where_they_happened() {
+    let place = Place::new();
+    let server = place.serve();
+    let wait = |name: &str, other: &str| {
+        let dir = place.data().display().to_string();
+        let command = format!("touch {dir}/{name}; until [ -e {dir}/{other} ]; do sleep 0.02; done");
+        json!({ "id": name, "type": "shell", "config": { "command": command } })
+    };
+    let nodes =
+        json!([{ "id": "t", "type": "trigger", "config": {} }, wait("left", "right"), wait("right", "left")]);
+    let edges = json!([{ "source": "t", "target": "left" }, { "source": "t", "target": "right" }]);
+    let workflow = server.define(&json!({ "name": "both", "nodes": nodes, "edges": edges }).to_string());
+    let id = finish(&server, &workflow, json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (answer, _) = Socket::subscribe(&server, &id, None).rest();
+    let nodes: Vec<&str> = answer
+        .iter()
+        .filter(|message| message["data"]["nodeId"] != "t")
+        .filter_map(|message| message["type"].as_str())
+        .filter(|kind| kind.starts_with("node_"))
+        .collect();
+    assert_eq!(nodes, ["node_started", "node_started", "node_completed", "node_completed"]);
+    let all: Vec<u64> = answer.iter().filter_map(|message| message["sequence"].as_u64()).collect();
+    let unique: BTreeSet<u64> = all.iter().copied().collect();
+    assert_eq!(unique.len(), all.len(), "two messages share a number");
+}

@@ -34,9 +34,7 @@ fn delays(server: &Server, id: &str) -> Vec<i64> {
     let events = get(server, id, "/events?limit=1000");
     let planned = events["events"].as_array().unwrap().iter();
     let planned = planned.filter(|event| event["event"] == "step.retry_scheduled");
-    let delay = |event: &Value| {
-        event["data"]["retry_scheduled"]["until"].as_i64().unwrap() - millis(&event["timestamp"])
-    };
+    let delay = |event: &Value| millis(&event["data"]["until"]) - millis(&event["timestamp"]);
     planned.map(delay).collect()
 }
 
@@ -190,4 +188,51 @@ fn wfl_25_where_only_a_trigger_completed_nothing_did() {
     for mode in ["continue_on_error", "collect_errors"] {
         until(&server, &start(&server, &workflow, json!({ "failureMode": mode })), "failed");
     }
+}
+
+const RETRIES: &str = r#"
+metadata: {name: retries}
+workflow:
+- step: a
+  tool:
+  - first: {kind: shell, command: 'echo x >> tried; [ $(wc -l < tried) -ge 3 ] || exit 7', spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 5, delay: 0}}]}}}
+  - second: {kind: shell, command: 'echo done'}
+"#;
+
+/// Every try of a task is known: in `retryCount`, in events and in the evidence.
+#[test]
+fn tries_of_tasks_are_known_and_events_have_names_and_numbers_of_their_own() {
+    let place = Place::new();
+    let server = place.serve();
+    let dir = place.data().join("tried");
+    let text = RETRIES.replace("tried", &dir.display().to_string());
+    let id = start(&server, &server.define(&text), json!({}));
+    let ended = until(&server, &id, "completed");
+    assert_eq!(ended["nodeExecutions"][0]["retryCount"], 2, "{ended}");
+    let events = get(&server, &id, "/events?limit=1000")["events"].as_array().unwrap().clone();
+    let sequences: Vec<u64> = events.iter().filter_map(|event| event["sequence"].as_u64()).collect();
+    assert_eq!(sequences, (1..=events.len() as u64).collect::<Vec<_>>(), "no two share one");
+    let tasks: Vec<(&str, &Value, &Value)> = events
+        .iter()
+        .filter(|event| event["event"].as_str().unwrap().starts_with("task."))
+        .map(|event| (event["event"].as_str().unwrap(), &event["data"]["task"], &event["data"]["try"]))
+        .collect();
+    let first = json!("first");
+    let (one, two, three) = (json!(1), json!(2), json!(3));
+    let expected =
+        [("task.failed", &first, &one), ("task.failed", &first, &two), ("task.done", &first, &three)];
+    assert_eq!(tasks, expected);
+    let failed = events.iter().find(|event| event["event"] == "task.failed").unwrap();
+    assert_eq!(
+        (&failed["step"], &failed["firing"], &failed["data"]["error"]["code"]),
+        (&json!("a"), &json!(1), &json!("SHELL_EXIT"))
+    );
+    // Pages have the same numbers as the whole list.
+    let page = get(&server, &id, "/events?limit=3");
+    let cursor = page["pagination"]["cursor"].as_str().unwrap();
+    let next = get(&server, &id, &format!("/events?limit=3&cursor={cursor}"));
+    assert_eq!(next["events"].as_array().unwrap()[..], events[3..6]);
+    let evidence = get(&server, &id, "/evidence")["evidence"].as_array().unwrap().clone();
+    let notes: Vec<&str> = evidence.iter().filter_map(|entry| entry["notes"].as_str()).collect();
+    assert_eq!(notes, ["try 1 of task first", "try 2 of task first"]);
 }

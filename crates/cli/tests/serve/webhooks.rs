@@ -101,6 +101,11 @@ fn wfl_16_without_a_list_the_four_events_of_the_execution_come() {
     let received = receiver.until(has_ended);
     assert_eq!(events(&received), ["node.failed", "execution.failed"]);
     assert_eq!(received[0].json()["data"]["error"]["maxRetries"], 0);
+    for one in &received {
+        let error = &one.json()["data"]["error"];
+        let (id, name, code) = (&error["nodeId"], &error["nodeName"], &error["code"]);
+        assert_eq!((id, name, code), (&json!("b"), &json!("b"), &json!("SHELL_EXIT")), "{}", one.json());
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Derives evidence from a journal.
 
 use super::{Actor, Category, Classified, Evidence, Outcome};
+use crate::event_data::tries_of;
 use crate::projection::Projection;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 use crate::wire::{execution_id, time};
@@ -32,7 +33,8 @@ impl Projection for EvidenceProjection {
         let found = match &entry.occurrence {
             Occurrence::Execution(change) => self.execution_evidence(change, at).into_iter().collect(),
             Occurrence::Firing(firing, change) => {
-                self.firing_evidence(net, firing, change, at).into_iter().collect()
+                let end = self.firing_evidence(net, firing, change, at);
+                self.tries_evidence(net, firing, change, at).into_iter().chain(end).collect()
             }
             Occurrence::Token(_) => Vec::new(),
             // Firings that had not ended when the outcome was decided.
@@ -83,6 +85,31 @@ impl EvidenceProjection {
             any_of![ExecutionChange: Paused Resumed Draining Compensating Finalizing NotCompensated
                 Bookkeeping] => None,
         }
+    }
+
+    /// Tries of tasks that failed and were followed by another try or task; the last one is the end of the step itself.
+    fn tries_evidence(
+        &self,
+        net: &Net,
+        firing: &FiringRef,
+        change: &FiringChange,
+        at: Millis,
+    ) -> Vec<Evidence> {
+        let mut tries = match change {
+            FiringChange::Done { metadata, .. } | FiringChange::Failed { metadata, .. } => {
+                tries_of(metadata.as_ref())
+            }
+            _ => Vec::new(),
+        };
+        if matches!(change, FiringChange::Failed { .. }) {
+            tries.pop();
+        }
+        let failed = tries.into_iter().filter_map(|tried| Some((tried.error?, tried.task, tried.number)));
+        let entry = |(error, task, number): (Failure, String, u32)| {
+            let entry = self.action(net, firing, Outcome::Failed, at).failing(Some(&error)).not_terminal();
+            entry.with_notes(&format!("try {number} of task {task}"))
+        };
+        failed.map(entry).collect()
     }
 
     fn firing_evidence(

@@ -93,6 +93,15 @@ impl Message {
         MESSAGE_BYTES + said
     }
 
+    /// Returns its place among messages that are sent together: the end is last, and a start that a later record or a lease
+    /// reports follows the row that dispatched the work.
+    #[must_use]
+    pub fn order(&self) -> (bool, u64, bool) {
+        let row = |sequence: u64| sequence / PER_ROW;
+        let is_late = row(self.newer_than.saturating_add(1)) != row(self.sequence);
+        (matches!(self.body, MessageBody::Ended { .. }), row(self.sequence), is_late)
+    }
+
     /// As it goes to a subscriber: the fields of the document, and `sequence` to go on from.
     #[must_use]
     pub fn on_stream(&self, execution: ExecutionId) -> Value {

@@ -1,9 +1,9 @@
 //! State of a run: everything that changes, so that another worker can continue from it (R14).
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{ChildEnd, Returned};
+use windlass_protocol::{ChildEnd, Failure, Returned, TaskTry};
 
 /// Raised when a cursor of an older worker can no longer be understood.
 const VERSION: u32 = 1;
@@ -45,6 +45,17 @@ pub(super) struct Cursor {
     /// What calls counted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) counted: Map<String, Value>,
+    /// The first tries of tasks that failed at least once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tried: Vec<TaskTry>,
+    /// Number of tries after the first one of a task.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) retries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Cursor {
@@ -64,7 +75,34 @@ impl Cursor {
             unsent: BTreeSet::new(),
             memo: None,
             counted: Map::new(),
+            tried: Vec::new(),
+            retries: 0,
         }
+    }
+
+    /// Notes a try of the task at the cursor. One that succeeds at once is not noted.
+    pub(super) fn note_try(&mut self, number: u32, failure: Option<&Failure>) {
+        self.retries += u32::from(number > 1);
+        if (failure.is_some() || number > 1) && self.tried.len() < TaskTry::MAX {
+            let error = failure.map(|failure| Failure {
+                message: failure.message.chars().take(TaskTry::MESSAGE_MAX).collect(),
+                details: Value::Null,
+                ..failure.clone()
+            });
+            self.tried.push(TaskTry { task: self.at.clone(), number, error });
+        }
+    }
+
+    /// What the report of the run says of it: what calls counted, and the tries.
+    pub(super) fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = self.counted.clone();
+        if !self.tried.is_empty() {
+            metadata.insert(TaskTry::KEY.to_owned(), json!(self.tried));
+        }
+        if self.retries > 0 {
+            metadata.insert(TaskTry::COUNT.to_owned(), json!(self.retries));
+        }
+        metadata
     }
 
     /// The cursor, and what the run waited for, if it was another execution.

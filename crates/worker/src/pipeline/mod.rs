@@ -27,7 +27,7 @@ pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work};
+use windlass_protocol::{Action, Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work};
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -216,9 +216,14 @@ impl Run {
         self.cursor.calls += 1;
         let tries = self.cursor.tries.entry(self.cursor.at.clone()).or_default();
         *tries += 1;
+        let number = *tries;
         if let Err(failure) = &mut called.outcome {
             // Tries of a rule continue the count of the attempts that the engine makes.
-            failure.facts.attempt = Some(self.work.attempt.saturating_sub(1) + *tries);
+            failure.facts.attempt = Some(self.work.attempt.saturating_sub(1) + number);
+        }
+        // A step of one task has no more to say of a single try than its own end says.
+        if number > 1 || self.pipeline.tasks.len() > 1 || has_retry(&self.pipeline) {
+            self.cursor.note_try(number, called.outcome.as_ref().err().map(|failure| &**failure));
         }
         self.stage = Stage::Answered { args, called };
     }
@@ -279,7 +284,7 @@ impl Run {
             unit: self.work.unit,
             outcome,
             patch: self.cursor.patch(),
-            metadata: self.cursor.counted.clone(),
+            metadata: self.cursor.metadata(),
         })
     }
 
@@ -354,6 +359,12 @@ impl Run {
     fn fail(&mut self, failure: Failure) {
         self.stage = Stage::Over(self.report_now(Outcome::Failed(failure)));
     }
+}
+
+/// Returns whether a failed try may be followed by another one of the same attempt.
+fn has_retry(pipeline: &Pipeline) -> bool {
+    let mut rules = pipeline.tasks.iter().flat_map(|task| &task.rules);
+    rules.any(|rule| matches!(rule.action, Action::Retry { .. }))
 }
 
 fn not_a_pipeline(work: &Work, error: &serde_json::Error) -> Box<Failure> {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_kernel::{ExecutionId, Net};
+use windlass_kernel::Net;
 use windlass_server::follow::{FollowedRecord, Seen};
 use windlass_views::{EventProjection, Projection as _, label};
 
@@ -30,11 +30,11 @@ impl Events {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let id = ids::find(client, &self.id)?;
         let mut follower = follow(client, id)?;
-        let mut watching = Watching::new(self.follow);
+        let (mut watching, mut events) = (Watching::new(self.follow), EventProjection::new(id));
         loop {
             for seen in follower.poll()? {
                 if let Seen::Record(followed) = seen {
-                    self.print(id, follower.net(), &followed)?;
+                    self.print(&mut events, follower.net(), &followed)?;
                 }
             }
             if watching.is_over(follower.state()) {
@@ -45,8 +45,13 @@ impl Events {
         }
     }
 
-    fn print(&self, id: ExecutionId, net: &Net, followed: &FollowedRecord) -> anyhow::Result<()> {
-        for event in EventProjection(id).project(net, &followed.record, &followed.entry) {
+    fn print(
+        &self,
+        events: &mut EventProjection,
+        net: &Net,
+        followed: &FollowedRecord,
+    ) -> anyhow::Result<()> {
+        for event in events.project(net, &followed.record, &followed.entry) {
             if self.json {
                 print_json(&json!(event))?;
             } else {

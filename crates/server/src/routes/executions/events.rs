@@ -55,7 +55,7 @@ pub(crate) async fn events(
             None => {
                 let digest = stored_of(reader, &caller, id)?.state.head.net;
                 let net = histories.net(reader, digest)?.ok_or(ReadError::NoNet(id))?;
-                page.insert((net, histories.events.begin(id, EventProjection(id), from, limit)))
+                page.insert((net, histories.events.begin(id, EventProjection::new(id), from, limit)))
             }
         };
         let items = histories.events.read(reader, net, page, slice)?;
