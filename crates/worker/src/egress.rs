@@ -52,11 +52,11 @@ pub enum Why {
 
 impl std::error::Error for Refused {}
 
-/// A name that has no address, or could not be resolved.
+/// A name that has no address, or could not be resolved. It does not repeat the name: a URL has it in lower case, where
+/// a secret in it would not be found and redacted.
 #[derive(Debug, thiserror::Error)]
-#[error("the name `{name}` cannot be resolved: {why}")]
+#[error("its host name cannot be resolved: {why}")]
 pub struct Unresolved {
-    pub name: String,
     pub why: String,
 }
 
@@ -260,7 +260,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Resolver { egress, lookup } = self.clone();
         Box::pin(async move {
-            let unresolved = |why: String| Unresolved { name: name.as_str().to_owned(), why };
+            let unresolved = |why: String| Unresolved { why };
             let found = lookup(name.as_str().to_owned()).await;
             let found = found.map_err(|error| unresolved(error.to_string()))?;
             let mut refused = None;
