@@ -147,11 +147,12 @@ impl Pause {
     }
 }
 
-/// Returns the status of an execution that rests. One that is held waits for its release, and one with a deadline for the
-/// decision that comes with it.
+/// Returns the status of an execution that rests. One that is held waits for its release, and one at a gate with a deadline
+/// for the deadline. A question to a person may stay open for days: it is printed, and no deadline is waited for.
 fn rest_of_answer(answer: &Value) -> Option<&str> {
     let moves = |waiting: &Value| {
-        waiting["deadline"].is_string() || waiting["kind"] == "pause" && waiting["childId"].is_null()
+        waiting["kind"] == "gate" && waiting["deadline"].is_string()
+            || waiting["kind"] == "pause" && waiting["childId"].is_null()
     };
     let waits = || answer["waitingFor"].as_array().into_iter().flatten().any(moves);
     match answer["status"].as_str()? {
