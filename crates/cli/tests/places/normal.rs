@@ -50,11 +50,17 @@ impl Normal {
 
     fn words(&mut self, text: &str) -> String {
         let words = text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "_:.-".contains(c)));
-        words.map(|word| self.word(word)).collect()
+        let words: Vec<&str> = words.collect();
+        let is_unit = |word: Option<&&str>| word.is_some_and(|word| ["ms", "s"].contains(&trimmed(word)));
+        let normal = words.iter().enumerate().map(|(at, word)| match trimmed(word).parse::<f64>() {
+            Ok(_) if is_unit(words.get(at + 1)) => "took ".to_owned(),
+            _ => self.word(word),
+        });
+        normal.collect()
     }
 
     fn word(&mut self, word: &str) -> String {
-        let body = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let body = trimmed(word);
         let rest = &word[body.len()..];
         if body == "owner" || body.starts_with("user_") {
             return format!("who{rest}");
@@ -68,4 +74,8 @@ impl Normal {
         let is_time = body.len() == 24 && body.ends_with('Z') && body.as_bytes()[10] == b'T';
         if is_time { format!("time{rest}") } else { word.to_owned() }
     }
+}
+
+fn trimmed(word: &str) -> &str {
+    word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
 }

@@ -39,19 +39,17 @@ fn pbk_25_entries_resolve_before_the_first_step_and_are_redacted() {
 }
 
 #[test]
-fn pbk_25_a_missing_secret_fails_the_execution_before_anything_ran() {
+fn pbk_25_a_missing_secret_is_refused_before_anything_runs() {
     let place = place(
         "- {name: api, kind: secret}\n",
         "- {step: begin, next: work}\n- step: work\n  tool: {kind: shell, command: 'touch done'}\n",
     );
-    let output = place.run(&[], 1);
-    let steps = output["nodeExecutions"].as_array().expect("steps");
-    // An arc without a guard is taken after a failure as well; what it leads to does nothing.
-    let states: Vec<_> = steps.iter().map(|step| &step["status"]).collect();
-    assert_eq!(states, ["failed", "failed"]);
-    let message = steps[0]["error"]["message"].to_string();
-    assert!(message.contains("keychain entry `api`: there is no secret `api`"), "{message}");
+    let refused = place.windlass(&["run", "play.yaml"]).expect(2);
+    refused.says("reads the secret `api`, which is not stored");
+    refused.says("windlass secrets set api");
     assert!(!place.path("done").exists());
+    let listed = place.windlass(&["executions", "list", "--json"]).expect(0);
+    assert!(!listed.out.contains("exec_"), "{}", listed.out);
     set(&place, "api", VALUE);
     place.run(&[], 0);
     assert!(place.path("done").exists());

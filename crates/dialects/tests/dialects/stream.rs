@@ -292,10 +292,12 @@ fn wfl_19_every_failed_attempt_is_streamed_with_its_number() {
         .filter(|message| brief(message).starts_with("node_failed"))
         .map(|message| message.on_stream(ExecutionId(7))["data"]["error"].clone())
         .collect();
-    let first = json!({ "code": "SERVICE_UNAVAILABLE", "message": "no luck", "retryable": true,
-        "retryCount": 0, "maxRetries": 2 });
-    let second = json!({ "code": "VALIDATION_ERROR", "message": "no luck", "retryable": false,
-        "retryCount": 1, "maxRetries": 2 });
+    let first = json!({ "code": "SERVICE_UNAVAILABLE", "class": "transient_5xx", "kind": "transient_5xx",
+        "message": "no luck", "nodeId": "a", "nodeName": "a", "timestamp": "1970-01-01T00:00:02.000Z",
+        "retryable": true, "attempt": 1, "details": { "category": "transient" }, "retryCount": 0, "maxRetries": 2 });
+    let second = json!({ "code": "VALIDATION_ERROR", "class": "validation", "kind": "validation",
+        "message": "no luck", "nodeId": "a", "nodeName": "a", "timestamp": "1970-01-01T00:00:14.000Z",
+        "retryable": false, "attempt": 2, "details": { "category": "validation" }, "retryCount": 1, "maxRetries": 2 });
     assert_eq!(errors, [first, second]);
     let starts = messages.iter().filter(|message| brief(message) == "node_started a").count();
     assert_eq!(starts, 2, "{:?}", driven.streamed());

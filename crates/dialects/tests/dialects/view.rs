@@ -207,8 +207,8 @@ fn a_failure_is_with_its_firing_and_among_the_errors_once() {
     // An unguarded arc goes on after a failure, so `b` is offered.
     assert_eq!(entries(&view), ["a 1 failed", "b 1 pending"]);
     let error = json!({
-        "code": "SERVICE_UNAVAILABLE", "message": "busy", "nodeId": "a", "nodeName": "a",
-        "timestamp": "1970-01-01T00:00:02.000Z", "retryable": true,
+        "code": "SERVICE_UNAVAILABLE", "class": "transient_5xx", "kind": "transient_5xx", "message": "busy",
+        "nodeId": "a", "nodeName": "a", "timestamp": "1970-01-01T00:00:02.000Z", "retryable": true, "attempt": 1,
         "details": { "category": "transient" },
     });
     assert_eq!(view["nodeExecutions"][0]["error"], error);
@@ -292,7 +292,8 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
     assert_eq!((&view["status"], entries(&view)), (&json!("cancelled"), vec!["a 1 failed".to_owned()]));
     assert_eq!(view["nodeExecutions"][0]["error"]["code"], "CANCELLED");
     let error = json!({
-        "code": "CANCELLED", "message": "enough", "timestamp": "1970-01-01T00:00:02.000Z", "retryable": false,
+        "code": "CANCELLED", "class": "policy", "kind": "policy", "message": "enough",
+        "timestamp": "1970-01-01T00:00:02.000Z", "retryable": false,
         "details": { "by": "me", "category": "system" },
     });
     assert_eq!(view["errors"], json!([error]));

@@ -404,7 +404,10 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         config
     };
-    check(with(json!({})), "postgres needs `command`, a text, or `commands`, a list of them");
+    check(
+        with(json!({})),
+        "postgres needs `command`, a text, `commands`, a list of them, or `script`, a file",
+    );
     check(json!({ "command": "SELECT 1" }), "postgres needs `host`, or `auth` with one in it");
     check(with(json!({ "command": " -- nothing" })), "`command` of postgres has no statement in it");
     check(

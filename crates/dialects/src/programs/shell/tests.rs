@@ -96,11 +96,12 @@ fn printed(shell: &str, script: &str, value: &str) -> String {
     assert!(value.len() < 4 || !script.contains(value), "the value is in the program: {script}");
     let env =
         bound.values.iter().map(|(name, source)| (name, render(&format!("{{{{ ({source}) | string }}}}"))));
-    let folder = std::env::temp_dir();
-    let ran =
-        Command::new(shell).arg("-c").arg(&script).envs(env).current_dir(&folder).output().expect("it runs");
+    // An empty folder: an unquoted pattern matches no file.
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = Command::new(shell).arg("-c").arg(&script).envs(env).current_dir(folder.path()).output();
+    let ran = ran.expect("it runs");
     assert!(ran.status.success(), "{shell}: {script}\n{value:?}\n{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(!folder.join("PWNED").exists(), "{script}\n{value:?}");
+    assert!(!folder.path().join("PWNED").exists(), "{script}\n{value:?}");
     String::from_utf8(ran.stdout).expect("UTF-8")
 }
 

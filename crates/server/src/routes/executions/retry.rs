@@ -146,7 +146,6 @@ pub(crate) async fn retry(
     OptionalJsonBody(request): OptionalJsonBody<RetryRequest>,
 ) -> Result<Response, Problem> {
     caller.may(Permission::Execute)?;
-    check_request(&request)?;
     let (of, reading) = (ids::execution(&id)?, caller.clone());
     let readers = app.readers.of(&caller.tenant);
     let looked = readers.read(move |reader| {
@@ -156,6 +155,8 @@ pub(crate) async fn retry(
         Ok::<_, Problem>((stored, net, definition))
     });
     let (stored, net, definition) = looked.await?;
+    // Checked after the look-up: an execution of another tenant is missing, whatever the request contains.
+    check_request(&request)?;
     let replacement = find_replacement(&app, &caller, stored.origin.workflow, &request).await?;
     let is_editor = caller.role.may(Permission::Edit);
     if !is_editor && net.as_ref().is_some_and(|net| net.policy().editors_only) {
