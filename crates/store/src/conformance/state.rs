@@ -73,6 +73,7 @@ fn give(store: &impl Store, world: &mut World, input: &Input) -> Option<Commit> 
                 let before = format!("{values:?}");
                 values.outputs.extend(found.outputs);
                 values.items.extend(found.items);
+                values.results.extend(found.results);
                 values.answers.extend(found.answers);
                 assert_ne!(format!("{values:?}"), before, "{needs:?} are not in the store");
             }
