@@ -45,8 +45,8 @@ fn pbk_25_a_missing_secret_is_refused_before_anything_runs() {
         "- {step: begin, next: work}\n- step: work\n  tool: {kind: shell, command: 'touch done'}\n",
     );
     let refused = place.windlass(&["run", "play.yaml"]).expect(2);
-    refused.says("reads the secret `api`, which is not stored");
-    refused.says("windlass secrets set api");
+    assert!(refused.err.contains("reads the secret `api`, which is not stored"), "{}", refused.err);
+    assert!(refused.err.contains("windlass secrets set api"), "{}", refused.err);
     assert!(!place.path("done").exists());
     let listed = place.windlass(&["executions", "list", "--json"]).expect(0);
     assert!(!listed.out.contains("exec_"), "{}", listed.out);

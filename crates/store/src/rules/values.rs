@@ -3,7 +3,7 @@
 use crate::commit::Position;
 use crate::store::{JournalRow, PageBounds, StoreResult};
 use std::collections::BTreeSet;
-use windlass_kernel::{Demand, Facet, Fence, Need, Record, RunId, Values};
+use windlass_kernel::{Demand, Event, Facet, Fence, Need, Record, RunId, Values};
 
 /// Rows read of a journal at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
@@ -70,10 +70,10 @@ fn find_rows(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Positi
 
 /// Loads the ends of a loop's iterations from all records since it began, a page at a time.
 fn load_since_loop(journal: &impl JournalLookup, run: RunId, values: &mut Values) -> StoreResult<()> {
-    let mut from = match find_rows(journal, run)?.first() {
-        Some(position) => journal.row_at(*position)?.version,
-        None => 0,
-    };
+    let first = find_rows(journal, run)?.first().map(|position| journal.row_at(*position)).transpose()?;
+    // The beginning of a loop without a list holds no value: the first row with one may be its end.
+    let begins = |record: &Record| matches!(record.event, Event::LoopStarted { run: of, .. } if of == run);
+    let mut from = first.filter(|row| row.records.iter().any(begins)).map_or(0, |row| row.version);
     loop {
         let rows = journal.rows_from(from, PAGE)?;
         rows.iter().for_each(|row| values.load(&row.records, &[Need::Results(run)]));
@@ -117,7 +117,6 @@ mod tests {
     use serde_json::json;
     use std::cell::RefCell;
     use std::sync::Arc;
-    use windlass_kernel::Event;
 
     /// A journal in memory that records which rows are read.
     struct Journal {
