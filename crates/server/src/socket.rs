@@ -16,12 +16,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 const NAME: &str = "api.sock";
 /// Maximum bytes of a socket path on every Unix, with the terminating zero.
 const PATH_MAX: usize = 104;
+/// Pause after an error of the system, such as too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// The path of a folder's socket. A path that is too long for the system leads through a handle of the folder.
 #[derive(Debug)]
@@ -67,8 +71,18 @@ impl FolderSocket {
         let listener =
             bind(path.path()).with_context(|| format!("cannot listen on {}", path.path().display()))?;
         let router = routes::router(app.clone()).layer(Extension(FolderOwner));
+        let (drained, is_drained) = oneshot::channel();
+        let listener = FolderListener {
+            path: path.path().to_owned(),
+            app,
+            open: Some(listener),
+            closing: None,
+            drained: Some(drained),
+        };
         let serving = tokio::spawn(async move {
-            let stopped = async move { app.stopped().await };
+            let stopped = async move {
+                let _ = is_drained.await;
+            };
             if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
                 tracing::error!(%error, "the socket in the data folder is no longer served");
             }
@@ -77,7 +91,7 @@ impl FolderSocket {
     }
 
     /// Waits until open requests are answered, after the app was stopped.
-    pub(crate) async fn finish(mut self, within: std::time::Duration) {
+    pub(crate) async fn finish(mut self, within: Duration) {
         let _ = tokio::time::timeout(within, &mut self.serving).await;
     }
 }
@@ -86,6 +100,61 @@ impl Drop for FolderSocket {
     fn drop(&mut self) {
         self.serving.abort();
         let _ = fs::remove_file(self.path.path());
+    }
+}
+
+/// Accepts connections until the app stops, and then those that were made before: a command that has connected gets its
+/// answer, and does not have to guess whether its request took effect.
+struct FolderListener {
+    path: PathBuf,
+    app: Arc<App>,
+    open: Option<UnixListener>,
+    /// The listener after the socket's file was removed, when no connection can be added.
+    closing: Option<std::os::unix::net::UnixListener>,
+    /// Sent when no connection is left.
+    drained: Option<oneshot::Sender<()>>,
+}
+
+impl axum::serve::Listener for FolderListener {
+    type Io = tokio::net::UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (Self::Io, ()) {
+        while let Some(listener) = &self.open {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => return (stream, ()),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection to the socket in the data folder was not accepted");
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                },
+                () = self.app.stopped() => self.close(),
+            }
+        }
+        while let Some(stream) = self.closing.as_ref().and_then(|listener| listener.accept().ok()) {
+            let (stream, _) = stream;
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = Self::Io::from_std(stream)
+            {
+                return (stream, ());
+            }
+        }
+        if let Some(drained) = self.drained.take() {
+            let _ = drained.send(());
+        }
+        std::future::pending().await
+    }
+
+    fn local_addr(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FolderListener {
+    fn close(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        self.closing = self.open.take().and_then(|listener| listener.into_std().ok());
     }
 }
 
