@@ -1,8 +1,8 @@
 //! Every control in every situation.
 
-use crate::rig::until;
+use crate::rig::{is_gone, until};
 use crate::situations::{ALL, Reached, Situation};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 /// What is done to the execution in the situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,12 @@ fn cross(situation: &Situation, control: Control) -> String {
         Control::Cancel | Control::Fork => assert_eq!(code, Some(3), "{err}"),
         Control::Pause | Control::Patch => assert_eq!(code, Some(0), "{err}"),
     }
+    if control == Control::Kill {
+        // Supervisors end the steps of a killed worker; before that, a step would see `go` and run on.
+        until("the steps are gone", || {
+            place.lines("steps").iter().all(|line| is_gone(pid(line))).then_some(())
+        });
+    }
     place.write("go", "");
     let output = match control {
         Control::Fork => {
@@ -205,6 +211,10 @@ fn cross(situation: &Situation, control: Control) -> String {
     place.windlass(&["admin", "check"]).expect(0);
     let lines = place.lines("output");
     format!("{}: {}", output["status"].as_str().unwrap_or("-"), reported_as(&lines, situation.name))
+}
+
+fn pid(line: &str) -> Pid {
+    line.parse().ok().and_then(Pid::from_raw).expect("the id of a process")
 }
 
 /// What runs may end. At the gate that is nobody.
@@ -244,5 +254,5 @@ fn a_cancel_ends_the_process_of_the_step_it_meets() {
     let pid = crate::rig::process_of(&at.place, "pid");
     at.place.windlass(&["executions", "cancel", &at.id]).expect(0);
     at.running.end();
-    until("the step's process is gone", || crate::rig::is_gone(pid).then_some(()));
+    until("the step's process is gone", || is_gone(pid).then_some(()));
 }

@@ -20,7 +20,7 @@ pub const RUNNING: Situation = Situation {
     name: "running",
     definition: "workflow:
 - step: x
-  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
+  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
@@ -36,7 +36,7 @@ pub const SEQUENTIAL: Situation = Situation {
   loop: {in: [1, 2], iterator: n}
   tool:
     kind: shell
-    command: 'echo x{{ iter.n }} >> output; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> output'
+    command: 'echo $$ >> steps; echo x{{ iter.n }} >> output; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> output'
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
@@ -50,7 +50,7 @@ pub const PARALLEL: Situation = Situation {
     definition: "workflow:
 - step: x
   loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel, max_in_flight: 2}}
-  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
+  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
@@ -86,7 +86,7 @@ pub const RETRYING: Situation = Situation {
 - step: x
   tool:
     kind: shell
-    command: 'echo x{{ _attempt }} >> output; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> output'
+    command: 'echo $$ >> steps; echo x{{ _attempt }} >> output; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> output'
     spec:
       policy:
         rules:
@@ -124,7 +124,7 @@ pub const CHILD: Situation = Situation {
         "child.yaml",
         "workflow:
 - step: inner
-  tool: {kind: shell, command: 'echo inner >> output; while ! test -e go; do sleep 0.02; done; echo inner. >> output'}
+  tool: {kind: shell, command: 'echo $$ >> steps; echo inner >> output; while ! test -e go; do sleep 0.02; done; echo inner. >> output'}
 ",
     )],
     reached: &["inner"],
@@ -137,7 +137,7 @@ pub const FINAL: Situation = Situation {
 workflow:
 - {step: a, tool: {kind: shell, command: 'echo a >> output'}}
 - step: x
-  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
+  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
 ",
     beside: &[],
     reached: &["a", "x"],
