@@ -438,7 +438,7 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
     );
     check(
         with(json!({ "comand": "a" })),
-        "postgres has no field `comand`; it has command, query, commands, params, auth, credential, host, port, user, password, database, dbname, schema, sslmode, connection_string, dsn, max_result_bytes, args, input, name, timeout_seconds",
+        "postgres has no field `comand`; it has command, query, commands, script, params, auth, credential, host, port, user, password, database, dbname, schema, sslmode, connection_string, dsn, max_result_bytes, args, input, name, timeout_seconds",
     );
 }
 
