@@ -13,19 +13,10 @@ use windlass_views::{
     gate_keys, label, status, time,
 };
 
+pub use windlass_views::duration;
+
 /// Characters of a question to a person; the rest is in `executions get --json`.
 const MESSAGE_MAX: usize = 500;
-
-/// `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
-pub fn duration(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{seconds}.{} s", ms % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
-    }
-}
 
 /// `1 step`, `2 steps`, `2 retries`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {

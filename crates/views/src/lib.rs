@@ -43,4 +43,4 @@ pub use timeline::{
     TokenChange, TokenRef, label,
 };
 pub use waiting::{gate_keys, seen_by_parent, waiting_for, waiting_of_child};
-pub use wire::{execution_id, time, workflow_id};
+pub use wire::{duration, execution_id, time, workflow_id};

@@ -16,6 +16,18 @@ pub fn workflow_id(id: u128) -> String {
     format!("{WORKFLOW}{id:032x}")
 }
 
+/// For people: `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
+#[must_use]
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
 /// RFC 3339 in UTC, with milliseconds.
 #[must_use]
 pub fn time(at: Millis) -> String {

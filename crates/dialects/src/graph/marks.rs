@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{Role, RunId, StepId};
-use windlass_views::{End, History, Leases, node_status};
+use windlass_views::{End, History, Leases, duration, node_status};
 
 /// The steps and arcs that an execution reached.
 #[derive(Debug, Clone, Default)]
@@ -108,17 +108,6 @@ impl Iterations {
             failed += u32::from(matches!(iteration.end, Some(End::Failed { .. })));
         }
         (begun > 0).then(|| Iterations { begun, failed, is_partial: history.evicted() > 0 })
-    }
-}
-
-/// `12 ms`, `3.4 s`, `5 min 6 s`, `7 h 8 min`.
-fn duration(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{seconds}.{} s", ms % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
     }
 }
 
