@@ -68,7 +68,7 @@ pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, 
     })
 }
 
-/// Frames around a step: more are too narrow to be told apart, and every level indents the text formats further.
+/// Frames around a step: more are too narrow to be distinguished, and every level indents the text formats further.
 const FRAMES_MAX: usize = 12;
 /// Characters of a name, of a caption and of a guard that are shown; the whole is in the definition.
 const NAME_MAX: usize = 40;
@@ -99,7 +99,7 @@ struct Node {
     mark: Option<Mark>,
 }
 
-/// Kinds of steps that a picture tells apart.
+/// Kinds of steps that a picture distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Work,
@@ -373,7 +373,7 @@ fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<St
     Some(shortened(&guard, GUARD_MAX))
 }
 
-/// The name of the handle that the guard of a choice stands for.
+/// The name of the handle that the guard of a choice represents.
 fn handle(guard: &str) -> String {
     let branch = guard.strip_prefix("branch == ").and_then(|name| serde_json::from_str(name).ok());
     match guard {

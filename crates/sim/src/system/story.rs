@@ -1,4 +1,4 @@
-//! What is recorded of a world: a hash of everything that was seen, and, when somebody wants to read it, the story.
+//! What is recorded of a world: a hash of everything that was seen, and, on request, the story.
 
 use super::world::{Counts, Happening};
 use std::collections::BTreeMap;

@@ -212,7 +212,7 @@ def line_of(error, trace, name):
     return line
 
 
-def told(error, name):
+def described(error, name):
     """An exception as the worker gets it, without the frames of this file."""
     trace = error.__traceback__
     while trace and os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(__file__):
@@ -267,7 +267,7 @@ def answer(request):
     except BadLibrary as error:
         return {"no_library": str(error)}
     except BaseException as error:
-        return {"exception": told(error, request["name"])}
+        return {"exception": described(error, request["name"])}
 
 
 def main():
