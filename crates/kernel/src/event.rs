@@ -63,7 +63,7 @@ pub enum Event {
     Draining {
         outcome: Outcome,
         cause: Cause,
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
         compensate: bool,
     },
     /// All tokens and all waiting step-runs were removed.
@@ -77,7 +77,7 @@ pub enum Event {
     Finalizing,
     Ended {
         outcome: Outcome,
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
     },
     Restarted {
         generation: u32,
@@ -154,7 +154,7 @@ pub enum Event {
         run: RunId,
         fence: Option<Fence>,
         until: Millis,
-        failure: Failure,
+        failure: Box<Failure>,
         reported: bool,
         patch: Patch,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ pub enum Event {
     Failed {
         run: RunId,
         fence: Option<Fence>,
-        failure: Failure,
+        failure: Box<Failure>,
         handled: bool,
         reported: bool,
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
@@ -501,7 +501,7 @@ impl Record {
                 (run, fence, report(WorkResult::Done { output: output.clone() }, patch))
             }
             Event::Failed { run, fence: Some(fence), failure, output, patch, reported: true, .. } => {
-                let failed = || WorkResult::Failed(failure.clone());
+                let failed = || WorkResult::Failed((**failure).clone());
                 let result = output.clone().map_or_else(failed, |output| WorkResult::Done { output });
                 // A write that conflicted or was too large was not stored.
                 let is_kept =
@@ -509,7 +509,7 @@ impl Record {
                 (run, fence, Answer::Report { result, patch: is_kept.then(|| patch.clone()) })
             }
             Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {
-                (run, fence, report(WorkResult::Failed(failure.clone()), patch))
+                (run, fence, report(WorkResult::Failed((**failure).clone()), patch))
             }
             Event::Yielded { run, fence, until, cursor, patch } => {
                 let result = WorkResult::Later { delay_ms: until.since(self.at), cursor: cursor.clone() };
@@ -695,5 +695,8 @@ pub enum AgentDecision {
     Execute { step: StepId, tool: RunId, args: Args },
     Skip { step: StepId, reason: String },
     Pause { reason: String },
-    Fail { failure: Failure },
+    Fail { failure: Box<Failure> },
 }
+
+/// A decision moves its records several times, so a variant with more data than this boxes the part that is rare.
+const _: () = assert!(size_of::<Event>() <= 112);

@@ -53,7 +53,7 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Paused { remaining_ms, .. } => life::paused(state, *remaining_ms),
         Event::Resumed { deadline } => life::resumed(state, *deadline),
         Event::Draining { outcome, cause, failure, compensate } => {
-            life::draining(state, *outcome, *cause, failure, *compensate)
+            life::draining(state, *outcome, *cause, failure.as_deref(), *compensate)
         }
         Event::Cleared(cleared) => life::cleared(state, net, cleared),
         Event::Compensating => life::move_phase(state, Move::Compensate),

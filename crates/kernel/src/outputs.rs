@@ -42,7 +42,11 @@ impl Outputs {
     #[must_use]
     pub fn child_result(&self, net: &Net, last: &Event) -> Option<ChildResult> {
         let Event::Ended { outcome, failure } = last else { return None };
-        Some(ChildResult { outcome: *outcome, output: Arc::new(self.value(net)), failure: failure.clone() })
+        Some(ChildResult {
+            outcome: *outcome,
+            output: Arc::new(self.value(net)),
+            failure: failure.as_deref().cloned(),
+        })
     }
 }
 

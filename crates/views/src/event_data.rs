@@ -150,9 +150,9 @@ impl EventContext<'_> {
                 put("outcome", json!(outcome));
                 put("cause", json!(cause));
                 put("compensates", json!(compensate));
-                put("error", self.failure(failure.as_ref()));
+                put("error", self.failure(failure.as_deref()));
             }
-            Event::Ended { failure, .. } => put("error", self.failure(failure.as_ref())),
+            Event::Ended { failure, .. } => put("error", self.failure(failure.as_deref())),
             Event::Restarted { generation, .. } => put("generation", json!(generation)),
             Event::Routed { step, emitted, end, .. } => {
                 let arcs = &self.net.step(*step).router.arcs;

@@ -29,7 +29,7 @@ pub struct History {
     /// The execution that this one does again (R12).
     pub retry_of: Option<ExecutionId>,
     /// Why it ended or is about to, and when that was decided.
-    pub failure: Option<(Failure, Millis)>,
+    pub failure: Option<(Box<Failure>, Millis)>,
     /// By their order; those of the newest generation (R11).
     firings: BTreeMap<usize, Firing>,
     places: BTreeMap<RunId, usize>,

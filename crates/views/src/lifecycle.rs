@@ -71,7 +71,7 @@ impl LogProjection {
                 line(Level::Warn, "Workflow execution begins anew: its worker was lost", json!({}))
             }
             ExecutionChange::Ended { outcome, failure } => {
-                let (level, text) = end(*outcome, failure.as_ref());
+                let (level, text) = end(*outcome, failure.as_deref());
                 let data = failure.as_ref().map_or(json!({}), |failure| json!({ "code": failure.code }));
                 line(level, &text, data)
             }

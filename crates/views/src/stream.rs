@@ -179,7 +179,7 @@ impl MessageBuilder {
         match change {
             ExecutionChange::Forked { .. } => self.restart_numbers(row, at),
             ExecutionChange::Restarted { .. } => self.starts.clear(),
-            ExecutionChange::Ended { failure, .. } => self.add_end(row, failure.as_ref(), at),
+            ExecutionChange::Ended { failure, .. } => self.add_end(row, failure.as_deref(), at),
             any_of![ExecutionChange: Created Started Held Released Paused Resumed Draining Compensating
                 Finalizing NotCompensated Patched Bookkeeping] => {}
         }

@@ -109,14 +109,14 @@ pub enum ExecutionChange {
     Paused(PauseReason),
     Resumed,
     Draining {
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
     },
     Compensating,
     Finalizing,
     NotCompensated,
     Ended {
         outcome: Outcome,
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
     },
     Restarted {
         generation: u32,
@@ -149,7 +149,7 @@ pub enum FiringChange {
     Lost,
     RetryScheduled {
         until: Millis,
-        failure: Failure,
+        failure: Box<Failure>,
     },
     Yielded {
         until: Millis,
@@ -170,7 +170,7 @@ pub enum FiringChange {
         metadata: Option<Arc<Value>>,
     },
     Failed {
-        failure: Failure,
+        failure: Box<Failure>,
         handled: bool,
         /// The loop around it, or the agent that called it, decides whether the failure is handled.
         deferred: bool,

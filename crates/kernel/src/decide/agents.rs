@@ -44,7 +44,7 @@ pub(super) fn answer_call(
             hold::hold(d, &format!("agent:{}", d.net.step(d.run(run)?.step).name), reason)
         }
         AgentAsk::Fail { failure } => {
-            record_decision(d, run, call, AgentDecision::Fail { failure: failure.clone() })?;
+            record_decision(d, run, call, AgentDecision::Fail { failure: Box::new(failure.clone()) })?;
             fail_execution(d, run, fence, failure)
         }
     }

@@ -30,7 +30,8 @@ pub(super) fn drain_with(
         }
         _ => {}
     }
-    d.emit(Event::Draining { outcome, cause, failure, compensate: cause != Cause::Cancel })?;
+    let (failure, compensate) = (failure.map(Box::new), cause != Cause::Cancel);
+    d.emit(Event::Draining { outcome, cause, failure, compensate })?;
     clear(d, what)
 }
 
@@ -120,7 +121,7 @@ pub(super) fn cancel(d: &mut Draft<'_>, cancel: &Cancel) -> Accepted {
 }
 
 fn decide_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Accepted {
-    let failure = Some(cancel_failure(cancel));
+    let failure = Some(Box::new(cancel_failure(cancel)));
     let compensate = cancel.compensate && d.net.policy().compensate && !cancel.force;
     d.emit(Event::Draining { outcome: Outcome::Cancelled, cause: Cause::Cancel, failure, compensate })?;
     // With compensation, work in flight has to end first, because it may have to be undone too.
@@ -141,7 +142,7 @@ fn end_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Accepted {
     let undone = d.head().counts.compensated > 0 || d.head().counts.compensation_failed > 0;
     let decided = d.head().decided.map(|decided| decided.outcome);
     let outcome = decided.filter(|_| undone).unwrap_or(Outcome::Cancelled);
-    d.emit(Event::Ended { outcome, failure: Some(cancel_failure(cancel)) })
+    d.emit(Event::Ended { outcome, failure: Some(Box::new(cancel_failure(cancel))) })
 }
 
 /// Skips compensation that runs or is owed, on a forced cancel; the outcome stays (R8).

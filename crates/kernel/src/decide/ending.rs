@@ -157,7 +157,7 @@ fn emit_failed(
     d.emit(Event::Failed {
         run: id,
         fence,
-        failure,
+        failure: Box::new(failure),
         handled,
         reported,
         output,

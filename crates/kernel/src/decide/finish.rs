@@ -98,7 +98,7 @@ pub(super) fn finish_uploads(d: &mut Draft<'_>, failure: Option<&Failure>) -> Ac
                 message: format!("an upload failed: {}", failure.message),
                 ..Failure::new(ErrorClass::Transport, codes::UPLOAD_FAILED, "")
             };
-            d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(failure) })
+            d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure)) })
         }
     }
 }
@@ -115,7 +115,7 @@ pub(super) fn end_execution(d: &mut Draft<'_>) -> Accepted {
         Outcome::Completed => None,
         Outcome::Partial | Outcome::Failed | Outcome::Cancelled => find_cause(d),
     };
-    d.emit(Event::Ended { outcome, failure })
+    d.emit(Event::Ended { outcome, failure: failure.map(Box::new) })
 }
 
 /// Returns the failure that drained the execution, or the first unhandled failure if it drained by itself.

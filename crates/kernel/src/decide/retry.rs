@@ -24,6 +24,7 @@ pub(super) fn fail_attempt(d: &mut Draft<'_>, id: RunId, failure: Failure, detai
     let EndDetails { fence, patch, reported, cursor, .. } = details;
     // An attempt without a checkpoint of its own keeps that of the attempt before.
     let cursor = cursor.or_else(|| run.cursor.clone()).filter(|_| policy.resumes);
+    let failure = Box::new(failure);
     d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone(), cursor })?;
     super::context::examine_gates(d, &patch)
 }

@@ -116,7 +116,7 @@ pub(super) fn draining(
     state: &mut Execution<'_>,
     outcome: Outcome,
     cause: Cause,
-    failure: &Option<Failure>,
+    failure: Option<&Failure>,
     compensate: bool,
 ) -> Applied {
     move_phase(state, Move::Drain)?;
@@ -124,7 +124,7 @@ pub(super) fn draining(
         return Err("the outcome is decided twice (R6)".into());
     }
     state.head.decided = Some(Decided { outcome, cause, compensate });
-    state.head.drained_by = failure.clone().map(Arc::new);
+    state.head.drained_by = failure.cloned().map(Arc::new);
     state.head.held = false;
     state.head.clock = Clock::None;
     Ok(())

@@ -96,7 +96,7 @@ fn life() -> Vec<Event> {
         Event::Compensating,
         Event::Finalizing,
         Event::Ended { outcome: Outcome::Completed, failure: None },
-        Event::Ended { outcome: Outcome::Failed, failure: Some(failure()) },
+        Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure())) },
         Event::Restarted { generation: 2, remaining_ms: Some(1_000) },
         Event::Restarted { generation: 3, remaining_ms: None },
         Event::Continued,
@@ -104,7 +104,7 @@ fn life() -> Vec<Event> {
 }
 
 fn draining(outcome: Outcome, cause: Cause, failure: Option<Failure>, compensate: bool) -> Event {
-    Event::Draining { outcome, cause, failure, compensate }
+    Event::Draining { outcome, cause, failure: failure.map(Box::new), compensate }
 }
 
 fn tokens() -> Vec<Event> {
@@ -158,7 +158,7 @@ fn runs() -> Vec<Event> {
             run: RUN,
             fence: Some(FENCE),
             until: LATER,
-            failure: failure(),
+            failure: Box::new(failure()),
             reported: true,
             patch: patch(),
             cursor: None,
@@ -167,7 +167,7 @@ fn runs() -> Vec<Event> {
             run: RUN,
             fence: None,
             until: LATER,
-            failure: Failure::of_code("NETWORK_TIMEOUT", "too late"),
+            failure: Box::new(Failure::of_code("NETWORK_TIMEOUT", "too late")),
             reported: false,
             patch: Patch::new(),
             cursor: None,
@@ -259,7 +259,7 @@ fn failed(
     Event::Failed {
         run: RUN,
         fence,
-        failure: failure(),
+        failure: Box::new(failure()),
         handled,
         reported,
         output,
@@ -374,7 +374,7 @@ fn rest() -> Vec<Event> {
         decided(AgentDecision::Execute { step: StepId(3), tool: RUN.next(), args: None }),
         decided(AgentDecision::Skip { step: StepId(3), reason: "not needed".into() }),
         decided(AgentDecision::Pause { reason: "ask a person".into() }),
-        decided(AgentDecision::Fail { failure: failure() }),
+        decided(AgentDecision::Fail { failure: Box::new(failure()) }),
         fork(Some(value(json!({ "other": true }))), Some(LATER)),
         fork(None, None),
     ]

@@ -81,7 +81,7 @@ impl EvidenceProjection {
             ExecutionChange::Released { by } => Some(self.operator(Outcome::Released, by, at)),
             ExecutionChange::Patched { by, .. } => Some(self.operator(Outcome::Patched, by, at)),
             ExecutionChange::Restarted { .. } => Some(self.system(Outcome::Restarted, None, at)),
-            ExecutionChange::Ended { outcome, failure } => Some(self.end(*outcome, failure.as_ref(), at)),
+            ExecutionChange::Ended { outcome, failure } => Some(self.end(*outcome, failure.as_deref(), at)),
             any_of![ExecutionChange: Paused Resumed Draining Compensating Finalizing NotCompensated
                 Bookkeeping] => None,
         }
