@@ -1,8 +1,11 @@
 //! An engine in this process, with what the machine of the person who runs a file may reach.
 
+use crate::adapters::adapters_of_environment;
 use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
+use std::sync::Arc;
+use windlass_dialects::Adapters;
 use windlass_engine::Folder;
 use windlass_server::StorageLimits;
 use windlass_server::Variables;
@@ -18,14 +21,15 @@ pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedd
 }
 
 pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
-    let embedded = Embedded::in_folder(folder, setup(workers)?)?;
+    let embedded = Embedded::in_folder(folder, setup(workers, None)?)?;
     for warning in embedded.warnings() {
         say(&format!("warning: {warning}"));
     }
     Ok(embedded)
 }
 
-pub fn setup(workers: Workers) -> anyhow::Result<Setup> {
+/// Settings of an engine in this process. Without `adapters`, the bindings are those of the environment.
+pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
     // The person who runs a file may fill the disk of this machine, and can end a run that hangs.
@@ -41,6 +45,7 @@ pub fn setup(workers: Workers) -> anyhow::Result<Setup> {
         storage: StorageLimits::default(),
         seals_audit: false,
         stall_timeout: None,
+        adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The command line: thin commands over the crates. Data is printed to stdout, messages to stderr.
 
+mod adapters;
 mod api;
 mod commands;
 mod data;

@@ -4,6 +4,7 @@
 //! once, each with its position in the text.
 
 mod actions;
+mod adapters;
 mod code;
 mod diagnostic;
 mod document;
@@ -20,11 +21,12 @@ mod table;
 mod text;
 pub mod workflow;
 
+pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};
 pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
-    has_side_effects, programs_of, recompile,
+    has_side_effects, programs_of, recompile, secrets_of,
 };
 pub use names::hint as name_hint;
 pub use serde_json::Value;
@@ -90,28 +92,34 @@ pub fn as_json(text: &str) -> Option<Value> {
     document::parse(text, &mut Problems::default()).map(|root| root.json())
 }
 
-/// Compiles a YAML or JSON text of any dialect of this program.
+/// Compiles a YAML or JSON text of any dialect of this program. Only its own bindings exist.
 #[must_use]
 pub fn compile(text: &str) -> Compiled {
-    Dialects::builtin().compile(text, None)
+    compile_for(text, Outside::Known(&Adapters::none()))
 }
 
-/// The same as [`compile`], with names for literals that no other value has.
+/// The same as [`compile`], for a process with these bindings.
 #[must_use]
-pub fn compile_marked(text: &str, marks: &Marks) -> Compiled {
-    Dialects::builtin().compile(text, Some(marks))
+pub fn compile_for(text: &str, outside: Outside<'_>) -> Compiled {
+    Dialects::builtin().compile(text, None, outside)
+}
+
+/// The same as [`compile_for`], with names for literals that no other value has.
+#[must_use]
+pub fn compile_marked(text: &str, marks: &Marks, outside: Outside<'_>) -> Compiled {
+    Dialects::builtin().compile(text, Some(marks), outside)
 }
 
 impl Dialects<'_> {
     /// Compiles a YAML or JSON text of one of these dialects.
     #[must_use]
-    pub fn compile(self, text: &str, marks: Option<&Marks>) -> Compiled {
+    pub fn compile(self, text: &str, marks: Option<&Marks>, outside: Outside<'_>) -> Compiled {
         let mut problems = Problems::default();
         let root = document::parse(text, &mut problems);
         let dialect = root.as_ref().and_then(|root| self.detect(root, &mut problems));
         let lowered = match (dialect.and_then(|dialect| dialect.compiler), &root) {
             (Some(compiler), Some(root)) => {
-                (compiler.compile)(&Document { root, text, marks }, &mut problems)
+                (compiler.compile)(&Document { root, text, marks, outside }, &mut problems)
             }
             _ => Lowered::default(),
         };

@@ -1,9 +1,10 @@
 //! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
 //! dry run and a check of rights need not compile again.
 
+use crate::adapters::{Outside, Unbound, list_unbound, works};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::Written;
-use crate::{Dialect, compile};
+use crate::{Dialect, compile_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
@@ -42,6 +43,9 @@ pub struct Manifest {
     /// Only callers who may edit definitions may start it: its templates are program text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub editors_only: bool,
+    /// Calls that an adapters file has to bind before it can start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unbound: Vec<Unbound>,
 }
 
 /// A request under `/hooks` that starts the definition.
@@ -144,6 +148,7 @@ impl Manifest {
         self.programs = programs_of(net);
         self.secrets = secrets_of(net);
         self.editors_only = net.policy().editors_only;
+        self.unbound = list_unbound(net);
         self
     }
 }
@@ -161,7 +166,7 @@ pub struct Recompiled {
 #[must_use]
 pub fn recompile((dialect, source): (&str, &str), compiler: u32, stored: &Net) -> Recompiled {
     // A defect of the compiler must not keep the store from being opened.
-    let compiled = std::panic::catch_unwind(|| compile(source));
+    let compiled = std::panic::catch_unwind(|| compile_for(source, Outside::Unknown));
     let (manifest, net) = compiled.map_or_else(|_| Default::default(), |found| (found.manifest, found.net));
     let is_replaced = Dialect::of_name(dialect).is_some_and(|dialect| compiler < dialect.nets_since);
     let net = match net {
@@ -181,10 +186,7 @@ fn for_editors(net: &Net) -> Option<Net> {
 /// Returns the steps that run programs, compensation included. Definitions that it starts are checked when they begin.
 #[must_use]
 pub fn programs_of(net: &Net) -> Vec<ProgramUse> {
-    let works = net.steps().flat_map(|(_, step)| {
-        let hook = step.compensation.iter().map(|hook| &hook.work);
-        std::iter::once(&step.work).chain(hook).map(|work| (&step.name, work))
-    });
+    let works = net.steps().flat_map(|(_, step)| works(step).map(|work| (&step.name, work)));
     works.flat_map(|(step, work)| programs(step, work)).collect()
 }
 
@@ -230,11 +232,13 @@ fn changes_things(task: &Task) -> bool {
     }
 }
 
-/// Returns the stored secrets that steps read. A name that is a template is known only at run time.
-fn secrets_of(net: &Net) -> Vec<SecretUse> {
+/// Returns the stored secrets that steps read, compensation included. A name that is a template is known only at run time.
+#[must_use]
+pub fn secrets_of(net: &Net) -> Vec<SecretUse> {
     let mut found = Vec::new();
-    for (_, step) in net.steps() {
-        let Work::Task { spec } = &step.work else { continue };
+    let works = net.steps().flat_map(|(_, step)| works(step).map(move |work| (step, work)));
+    for (step, work) in works {
+        let Work::Task { spec } = work else { continue };
         let pipeline = Pipeline::deserialize(&**spec).unwrap_or_default();
         let names = pipeline.keychain.iter().flat_map(|key| match &key.source {
             KeySource::Named { provider: Provider::Windlass, fields } => fields.values().collect(),
@@ -264,7 +268,7 @@ pub(crate) struct Lowered {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::compile;
 
     #[test]
     fn programs_are_found_wherever_a_definition_has_them() {

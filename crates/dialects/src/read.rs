@@ -1,5 +1,6 @@
 //! Reads typed values from a document's tree. A value that does not fit is reported and left out.
 
+use crate::adapters::{Adapters, Outside};
 use crate::diagnostic::Problems;
 use crate::document::{Entry, Kind, Node};
 use crate::names;
@@ -29,6 +30,10 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) problems: &'p mut Problems,
     /// For names of literals; None: names of their places alone.
     pub(crate) marks: Option<&'s Marks>,
+    /// Bindings of the document itself.
+    pub(crate) own: Adapters,
+    /// Bindings outside of it.
+    pub(crate) outside: Outside<'s>,
 }
 
 /// Severity of an unknown key.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::adapters::Outside;
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::Lowered;
@@ -42,6 +43,8 @@ pub(crate) struct Document<'d> {
     pub(crate) text: &'d str,
     /// Names for literals that no other value has; `None`: literals are named by their place alone.
     pub(crate) marks: Option<&'d Marks>,
+    /// Bindings outside of the document.
+    pub(crate) outside: Outside<'d>,
 }
 
 /// The dialects that this program has, in the order in which a document is compared with them.

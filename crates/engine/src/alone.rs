@@ -1,7 +1,7 @@
 //! One input for one execution, with nothing else going on: no recovery, no worker, no other execution. For repairs in a
 //! data folder that no process holds.
 
-use crate::lane::{Config, InputsCheck, Lane};
+use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
 use crate::wake::{Answer, Effect, Fatal, Lookup, Now, Request, Wake};
 use windlass_kernel::{ExecutionId, Input};
@@ -31,7 +31,7 @@ pub fn give_alone<S: Store>(
                 Effect::Answer((), answer) => answered = Some(answer),
                 Effect::Write(batch) => wakes.push(Wake::Written(store.write(&batch))),
                 Effect::Read(id, lookup) if is_of(&lookup) => {
-                    wakes.push(Wake::Found(id, look_up(&mut reader, &lookup, &InputsCheck::default())));
+                    wakes.push(Wake::Found(id, look_up(&mut reader, &lookup, &ChildCheck::default())));
                 }
                 Effect::Fatal(fatal) => return Err(fatal),
                 Effect::Quarantined(_, what) => return Err(StoreError::Undecodable(what).into()),
@@ -58,7 +58,7 @@ fn is_of(lookup: &Lookup) -> bool {
         Lookup::Execution(_) | Lookup::Net(_) | Lookup::Values(..) => true,
         Lookup::Definition(_)
         | Lookup::Inputs(_)
-        | Lookup::Past(_)
+        | Lookup::Past(..)
         | Lookup::Named(..)
         | Lookup::End(..)
         | Lookup::Result(_)

@@ -4,7 +4,7 @@
 use crate::fair::{FairThreads, WaitingMax};
 use crate::hands::{Hand, Hands};
 use crate::ids::IdMap;
-use crate::lane::{Config, InputsCheck, Lane};
+use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
 use crate::resources::{ResourceRequest, Resources};
 use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadId, Request, Wake};
@@ -107,7 +107,7 @@ impl Engine {
         let written = events.clone();
         let Hands { lane: hand, reader: reading_hand, writer: writing_hand } = config.hands.clone();
         let writer = spawn("writer", move || write_batches(&to_write, &written, &*writing_hand));
-        let (found, check) = (events.clone(), config.check_inputs.clone());
+        let (found, check) = (events.clone(), config.check_child.clone());
         let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
         let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
         let inputs = inputs.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
@@ -253,7 +253,7 @@ fn answer_lookups<S: Store>(
             Some(execution) => hand.take(execution),
             None => hand.work(),
         }
-        let found = look_up(&mut reader, &lookup, &InputsCheck::default());
+        let found = look_up(&mut reader, &lookup, &ChildCheck::default());
         hand.rest();
         if events.send(Happened::Found(id, found)).is_err() {
             return;
@@ -287,7 +287,7 @@ struct Turn<S: Store> {
     lookups: Sender<(ReadId, Lookup)>,
     inputs: FairThreads<S::Reader>,
     found: Sender<Happened<S>>,
-    check: InputsCheck,
+    check: ChildCheck,
     resources: Arc<dyn Resources>,
     serving: FairThreads<()>,
     sessions: IdMap<SessionId, ReplyTo>,

@@ -47,7 +47,7 @@ use serde_json::Value;
 use sessions::Sessions;
 use std::sync::Arc;
 use timers::Timers;
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, Net};
 use windlass_protocol as protocol;
 use windlass_protocol::Call;
 use windlass_store::{Entry, Quarantine, StoredDefinition};
@@ -63,7 +63,7 @@ pub struct Config {
     pub lease_ttl_ms: u64,
     /// Someone wants to know to which executions something happened.
     pub watched: bool,
-    pub check_inputs: InputsCheck,
+    pub check_child: ChildCheck,
     /// What the engine's threads have in hand is published here.
     pub hands: Hands,
     pub resources: Arc<dyn Resources>,
@@ -73,35 +73,43 @@ pub struct Config {
     pub quarantined: Vec<(ExecutionId, Quarantine)>,
 }
 
-/// Decides whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The engine
-/// knows no dialect. Never called on the lane's thread.
+/// Decides whether a sub-execution may start with its inputs, and returns the Net that it runs instead of that of its
+/// definition, if it runs another; `Err`: what is wrong. The engine knows no dialect. Never called on the lane's thread.
 #[derive(Clone)]
-pub struct InputsCheck(Arc<CheckInputs>);
+pub struct ChildCheck(Arc<CheckChild>);
 
-type CheckInputs = dyn Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync;
+type CheckChild = dyn Fn(&StoredDefinition, &Net, &Value) -> Result<Option<Arc<Net>>, String> + Send + Sync;
 
-impl InputsCheck {
+impl ChildCheck {
     pub fn new(
-        check: impl Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync + 'static,
-    ) -> InputsCheck {
-        InputsCheck(Arc::new(check))
+        check: impl Fn(&StoredDefinition, &Net, &Value) -> Result<Option<Arc<Net>>, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> ChildCheck {
+        ChildCheck(Arc::new(check))
     }
 
-    pub(crate) fn check(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
-        (self.0)(definition, inputs)
+    pub(crate) fn check(
+        &self,
+        definition: &StoredDefinition,
+        net: &Net,
+        inputs: &Value,
+    ) -> Result<Option<Arc<Net>>, String> {
+        (self.0)(definition, net, inputs)
     }
 }
 
-impl Default for InputsCheck {
-    /// Every input fits.
-    fn default() -> InputsCheck {
-        InputsCheck::new(|_, _| Ok(()))
+impl Default for ChildCheck {
+    /// Every input fits, and every definition runs its own Net.
+    fn default() -> ChildCheck {
+        ChildCheck::new(|_, _, _| Ok(None))
     }
 }
 
-impl std::fmt::Debug for InputsCheck {
+impl std::fmt::Debug for ChildCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("InputsCheck")
+        f.write_str("ChildCheck")
     }
 }
 
@@ -114,7 +122,7 @@ impl Default for Config {
             inbox_poll_ms: 100,
             lease_ttl_ms,
             watched: false,
-            check_inputs: InputsCheck::default(),
+            check_child: ChildCheck::default(),
             hands: Hands::default(),
             resources: Arc::new(NoResources),
             rules: Arc::default(),
@@ -251,8 +259,8 @@ impl<R> Lane<R> {
                 let tenant = start.origin.tenant.clone();
                 self.begin_in_room(&tenant, Starter::Start(start, reply));
             }
-            Request::Retry { id, retry, audit } => {
-                self.retry(id, retry, Asker { reply: Some(reply), mail: None, audit });
+            Request::Retry { id, retry, net, audit } => {
+                self.retry(id, (retry, net), Asker { reply: Some(reply), mail: None, audit });
             }
             Request::Give { execution, input, audit } => {
                 let what = What::Input(Box::new(input));

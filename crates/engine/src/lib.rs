@@ -21,11 +21,12 @@ pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
 pub use hands::{Hand, Hands};
 pub use ids::new_execution_id;
-pub use lane::{Config, InputsCheck, Lane};
+pub use lane::{ChildCheck, Config, Lane};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use resources::{ResourceRequest, Resources};
 pub use wake::{
     Answer, ChildReading, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried,
-    Now, OpenLimits, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake, describe_lost,
+    Now, OpenLimits, PreparedStart, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,
+    describe_lost,
 };

@@ -1,9 +1,8 @@
 //! Lookups as a reader answers them.
 
-use crate::lane::{InputsCheck, end_of, pages};
+use crate::lane::{ChildCheck, end_of, pages};
 use crate::retries;
-use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup};
-use serde_json::Value;
+use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup, PreparedStart};
 use std::sync::Arc;
 use windlass_kernel::{ChildResult, ExecutionId, Record, RunId, with_defaults};
 use windlass_store::{Reader, StoreError, StoredDefinition};
@@ -18,7 +17,7 @@ const SHARED_PAGE: usize = 100;
 const ALL: usize = usize::MAX >> 1;
 
 /// Answers one lookup of a lane.
-pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -> Result<Found, StoreError> {
+pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &ChildCheck) -> Result<Found, StoreError> {
     Ok(match lookup {
         Lookup::Execution(id) => Found::Execution(reader.load(*id)?.map(Box::new)),
         Lookup::Net(digest) => Found::Net(reader.net(*digest)?.map(Arc::new)),
@@ -31,7 +30,7 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
             let found = reader.find_definition(tenant, which, *version)?;
             with_net(reader, found)?
         }
-        Lookup::Past(retry) => Found::Past(retries::plan(reader, retry, None)?.map(Box::new)),
+        Lookup::Past(retry, net) => Found::Past(retries::plan(reader, retry, net.clone())?.map(Box::new)),
         Lookup::End(id, run, from) => end(reader, *id, *run, *from)?,
         Lookup::Result(reading) => result(reader, reading)?,
         Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
@@ -55,14 +54,17 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
 fn inputs(
     reader: &mut impl Reader,
     wanted: &InputsLookup,
-    check: &InputsCheck,
-) -> Result<Result<Value, String>, StoreError> {
+    check: &ChildCheck,
+) -> Result<Result<PreparedStart, String>, StoreError> {
     let (given, id) = ((*wanted.given).clone(), wanted.execution.to_string());
     Ok(match &wanted.defaults {
-        Defaults::Of(defaults) => with_defaults(defaults, given, &id),
-        Defaults::Definition(definition) => match reader.definition(*definition)? {
-            Some(definition) => with_defaults(&definition.workload, given, &id)
-                .and_then(|inputs| check.check(&definition, &inputs).map(|()| inputs)),
+        Defaults::Of(defaults) => {
+            with_defaults(defaults, given, &id).map(|inputs| PreparedStart { inputs, net: None })
+        }
+        Defaults::Definition(definition, net) => match reader.definition(*definition)? {
+            Some(definition) => with_defaults(&definition.workload, given, &id).and_then(|inputs| {
+                check.check(&definition, net, &inputs).map(|net| PreparedStart { inputs, net })
+            }),
             None => Err("its definition was deleted meanwhile".to_owned()),
         },
     })

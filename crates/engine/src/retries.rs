@@ -25,22 +25,23 @@ pub struct Past {
     pub plan: Result<RetryPlan, Refusal>,
 }
 
-/// Reads an ended execution and plans its retry; `None` if there is no such execution. A net that is not stored can be
-/// given for a preview.
+/// Reads an ended execution and plans its retry; `None` if there is no such execution. `other` is the Net of the retry, if
+/// it is neither that of the ended execution nor that of the definition.
 pub fn plan(
     reader: &mut impl Reader,
     retry: &Retry,
-    preview: Option<Arc<Net>>,
+    other: Option<Arc<Net>>,
 ) -> Result<Option<Past>, StoreError> {
     let Some(stored) = reader.load(retry.of)? else { return Ok(None) };
     let Some(old) = reader.net(stored.state.head.net)?.map(Arc::new) else {
         return Err(StoreError::Corrupt(format!("the net of execution {} is missing", retry.of)));
     };
-    let (mut net, mut definition) = (preview.unwrap_or_else(|| old.clone()), None);
+    let (mut net, mut definition) = (other.clone().unwrap_or_else(|| old.clone()), None);
     if let Some(id) = retry.definition {
         definition = reader.definition(id)?.filter(|found| found.tenant == stored.origin.tenant);
         let found = definition.as_ref().map(|found| reader.net(found.net)).transpose()?.flatten();
         match found {
+            Some(_) if other.is_some() => {}
             Some(found) => net = Arc::new(found),
             None => {
                 let plan = Err(Refusal::NoDefinition);

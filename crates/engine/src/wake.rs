@@ -81,6 +81,8 @@ pub enum Request {
         /// The id of the new one.
         id: ExecutionId,
         retry: Retry,
+        /// The Net of the new one, if it is not that of its definition.
+        net: Option<Arc<Net>>,
         audit: Option<Box<Audit>>,
     },
     Give {
@@ -360,14 +362,14 @@ pub fn describe_lost(why: RefusedStep) -> &'static str {
 }
 
 /// What a lane has to look up on disk before it can go on with an execution.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Lookup {
     Execution(ExecutionId),
     Net(NetDigest),
     Values(ExecutionId, Vec<Need>),
     Definition(DefinitionId),
-    /// An ended execution and the plan of its retry.
-    Past(Box<Retry>),
+    /// An ended execution and the plan of its retry, which may run another Net than that of its definition.
+    Past(Box<Retry>, Option<Arc<Net>>),
     /// The definition that a child's start names: that version, or the newest.
     Named(Tenant, Which, Option<u32>),
     /// How a step-run ended that an agent asked for, looked for in one page of the journal from this version on.
@@ -411,7 +413,7 @@ impl Lookup {
             | Lookup::Offer(id, _)
             | Lookup::InboxOf(id) => Some(*id),
             Lookup::Inputs(wanted) => Some(wanted.execution),
-            Lookup::Past(retry) => Some(retry.of),
+            Lookup::Past(retry, _) => Some(retry.of),
             Lookup::Result(reading) => Some(reading.child),
             Lookup::Net(_)
             | Lookup::Open(..)
@@ -445,7 +447,7 @@ impl ChildReading {
 
 /// The whole inputs of an execution that is to start. They are rendered and checked on other threads than the lane's,
 /// because that takes as long as a definition asks for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct InputsLookup {
     pub execution: ExecutionId,
     pub tenant: Tenant,
@@ -453,12 +455,20 @@ pub struct InputsLookup {
     pub defaults: Defaults,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Defaults {
     /// Defaults of a start whose inputs were checked by the caller.
     Of(serde_json::Value),
-    /// Defaults of the definition, whose schema the inputs must fit.
-    Definition(DefinitionId),
+    /// Defaults of the definition, whose schema the inputs must fit, and its Net.
+    Definition(DefinitionId, Arc<Net>),
+}
+
+/// Inputs of a start with their defaults.
+#[derive(Debug)]
+pub struct PreparedStart {
+    pub inputs: serde_json::Value,
+    /// The Net that runs, if it is not that of the definition.
+    pub net: Option<Arc<Net>>,
 }
 
 #[derive(Debug)]
@@ -480,6 +490,6 @@ pub enum Found {
     Unfinished(Vec<ExecutionId>),
     Inbox(Vec<StoredMail>),
     /// `Err`: what is wrong with the inputs.
-    Inputs(Result<serde_json::Value, String>),
+    Inputs(Result<PreparedStart, String>),
     Open(usize),
 }

@@ -30,6 +30,10 @@ pub struct Pipeline {
     /// Set for workflows: programs get a context, and their results follow the node contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Box<Node>>,
+    /// Rest of the idempotency key after the id of the execution, where the definition determines the key; see
+    /// [`crate::idempotency_key`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<String>,
 }
 
 /// One tool call.
@@ -212,6 +216,7 @@ mod tests {
                 { "label": "end", "kind": "noop", "rules": [{ "action": { "do": "break" } }], "on_unmatched": "fail" },
             ],
             "set_ctx": { "last": "{{ pages.n }}" },
+            "idempotency": "pay:compensate",
         }));
     }
 

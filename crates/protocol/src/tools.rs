@@ -66,6 +66,12 @@ pub const fn idle(name: &'static str, about: &'static str, instead: &'static str
     ToolField { name, about, instead: Some(instead) }
 }
 
+/// Kind of a bound task that workers of a group claim. Its configuration is `group`, `operation` and `args`.
+pub const WORKER_KIND: &str = "worker";
+
+/// Kind of a task that is another execution.
+pub const CHILD_KIND: &str = "playbook";
+
 /// Fields of every tool.
 pub const COMMON_FIELDS: &[ToolField] = &[
     field("args", "Arguments of the task, laid over the step's"),

@@ -21,6 +21,16 @@ pub struct Unit {
     pub fence: u64,
 }
 
+/// Returns the key that the calls of a step-run carry, the same on every try, attempt and worker. `name` is
+/// [`crate::Pipeline::idempotency`]: a definition with such a name determines the key, else the number of the step-run does.
+#[must_use]
+pub fn idempotency_key(unit: Unit, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("exec_{:032x}:{name}", unit.execution),
+        None => format!("{:032x}:{}", unit.execution, unit.run),
+    }
+}
+
 /// Registration of a worker process; it has a new one each time it registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);

@@ -16,8 +16,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use windlass_dialects::Adapters;
 use windlass_engine::{
-    Answer, Config, Engine, Fatal, Folder, Handle, InputsCheck, Limits, OpenLimits, Request, Share,
+    Answer, ChildCheck, Config, Engine, Fatal, Folder, Handle, Limits, OpenLimits, Request, Share,
     SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
@@ -79,6 +80,8 @@ pub struct Setup {
     pub seals_audit: bool,
     /// Time after which a stalled thread ends the process; None: never.
     pub stall_timeout: Option<Duration>,
+    /// Bindings of operations and kinds of tools.
+    pub adapters: Arc<Adapters>,
 }
 
 impl Embedded {
@@ -100,10 +103,10 @@ impl Embedded {
         let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
-        let versions = Arc::new(Versions::default());
+        let versions = Arc::new(Versions::new(setup.adapters));
         let of_children = versions.clone();
-        let check_inputs =
-            InputsCheck::new(move |definition, inputs| of_children.check_child(definition, inputs));
+        let check_child =
+            ChildCheck::new(move |definition, net, inputs| of_children.check_child(definition, net, inputs));
         let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
             warnings.push(format!("entries of the audit log are not sealed: {error:#}"));
@@ -124,7 +127,7 @@ impl Embedded {
             seed: seed(),
             resources: Arc::new(resources),
             rules: Arc::new(WorkerRules { egress: setup.egress.rules(), databases: setup.database_quota }),
-            check_inputs,
+            check_child,
             hands: vitals.of_engine(),
             quarantined,
             ..Config::default()

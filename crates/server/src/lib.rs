@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+mod adapters;
 pub mod anchor;
 mod answers;
 mod app;
@@ -52,6 +53,7 @@ mod watchdog;
 mod webhook_secrets;
 mod webhooks;
 
+pub use adapters::{BadAdapters, LoadedAdapters, load_adapters};
 pub use auth::{OWNER_FILE, Role};
 pub use local::Local;
 pub use problem::ProblemCode;

@@ -84,6 +84,7 @@ impl Server {
             storage,
             seals_audit: true,
             stall_timeout,
+            adapters: settings.adapters.adapters.clone(),
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
@@ -112,7 +113,8 @@ impl Server {
         let owner = first::create_defaults(&app, embedded.folder()).await?;
         let keeps_nothing = app.settings.keep.filter(Duration::is_zero).map(|_| KEEPS_NOTHING.to_owned());
         let warnings = few_files.into_iter().chain(keeps_nothing);
-        let warnings = warnings.chain(embedded.warnings().iter().cloned()).collect();
+        let of_adapters = app.settings.adapters.warnings.iter().cloned();
+        let warnings = warnings.chain(of_adapters).chain(embedded.warnings().iter().cloned()).collect();
         Ok(Server { app, embedded, listener, connections, owner, warnings })
     }
 

@@ -7,10 +7,10 @@ use crate::cache::{Cache, CacheBounds};
 use crate::problem::{Detail, Problem, ProblemCode};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windlass_dialects::{
-    COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Overrides, SecretUse, Settings, compile,
-    recompile,
+    Adapters, COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Outside, Overrides, ProgramUse,
+    SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
 };
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, NetDigest};
@@ -35,11 +35,13 @@ const RECOMPILED_MAX: usize = 100;
 #[derive(Debug)]
 pub struct Versions {
     cached: Cache<DefinitionId, Arc<Version>>,
+    /// Bindings of this process, which do not change while it runs.
+    adapters: Arc<Adapters>,
 }
 
 impl Default for Versions {
     fn default() -> Versions {
-        Versions { cached: Cache::new(VERSIONS) }
+        Versions::new(Arc::default())
     }
 }
 
@@ -54,8 +56,18 @@ pub struct Version {
     net: NetDigest,
     /// `Err`: why the schema of the inputs cannot be used.
     schema: Result<Option<InputsSchema>, SchemaProblem>,
+    /// The Net with the bindings of this process, once an execution has started.
+    bound: OnceLock<BoundNet>,
     /// Estimate of the memory that it takes.
     bytes: usize,
+}
+
+/// A Net with the bindings of this process, and what it needs.
+#[derive(Debug)]
+struct BoundNet {
+    net: Arc<Net>,
+    programs: Vec<ProgramUse>,
+    secrets: Vec<SecretUse>,
 }
 
 /// Returns a manifest in the form in which it is stored.
@@ -85,7 +97,7 @@ pub(crate) fn code_places_of(definition: &StoredDefinition) -> Vec<CodePlace> {
 fn manifest_of(definition: &StoredDefinition) -> Manifest {
     match definition.manifest.compiler {
         COMPILER => serde_json::from_str(&definition.manifest.json).unwrap_or_default(),
-        _ => compile(&definition.source).manifest,
+        _ => compile_for(&definition.source, Outside::Unknown).manifest,
     }
 }
 
@@ -116,6 +128,17 @@ pub(crate) fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
 }
 
 impl Versions {
+    #[must_use]
+    pub fn new(adapters: Arc<Adapters>) -> Versions {
+        Versions { cached: Cache::new(VERSIONS), adapters }
+    }
+
+    /// Returns the bindings of this process.
+    #[must_use]
+    pub fn adapters(&self) -> &Arc<Adapters> {
+        &self.adapters
+    }
+
     pub async fn version(&self, app: &App, definition: &StoredDefinition) -> Result<Arc<Version>, Problem> {
         if let Some(version) = self.cached.get(&definition.id) {
             return Ok(version);
@@ -127,16 +150,37 @@ impl Versions {
         Ok(self.keep(version))
     }
 
-    /// Checks the inputs of a sub-execution. What people start is checked by the routes.
-    pub fn check_child(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
+    /// Checks the inputs of a sub-execution, and returns its Net if bindings of this process change it. What people start is
+    /// checked by the routes.
+    pub fn check_child(
+        &self,
+        definition: &StoredDefinition,
+        net: &Net,
+        inputs: &Value,
+    ) -> Result<Option<Arc<Net>>, String> {
         let known = self.cached.get(&definition.id);
         let version = known.unwrap_or_else(|| self.keep(Arc::new(Version::of(definition))));
-        let name = &version.name;
-        let hook = inputs.get(HOOK).filter(|hook| version.workload.get(HOOK) != Some(hook));
-        if hook.is_some() && !version.manifest.hooks.is_empty() {
+        version.check_child(inputs)?;
+        version.bind(net, &self.adapters).map_err(|left| {
+            let first = left.first().map(describe_unbound).unwrap_or_default();
+            format!("`{}` cannot start: {first}", version.name)
+        })
+    }
+
+    fn keep(&self, version: Arc<Version>) -> Arc<Version> {
+        self.cached.insert(version.definition, version.clone(), version.bytes as u64);
+        version
+    }
+}
+
+impl Version {
+    fn check_child(&self, inputs: &Value) -> Result<(), String> {
+        let name = &self.name;
+        let hook = inputs.get(HOOK).filter(|hook| self.workload.get(HOOK) != Some(hook));
+        if hook.is_some() && !self.manifest.hooks.is_empty() {
             return Err(format!("the inputs do not fit `{name}`: inputs.{HOOK}: {HOOK_IS_RESERVED}"));
         }
-        let schema = match &version.schema {
+        let schema = match &self.schema {
             Ok(None) => return Ok(()),
             Ok(Some(schema)) => schema,
             Err(problem) => {
@@ -155,13 +199,19 @@ impl Versions {
         }
     }
 
-    fn keep(&self, version: Arc<Version>) -> Arc<Version> {
-        self.cached.insert(version.definition, version.clone(), version.bytes as u64);
-        version
+    /// Returns the Net with the bindings of this process; `None` when the definition needs none of them.
+    fn bind(&self, stored: &Net, adapters: &Adapters) -> Result<Option<Arc<Net>>, Vec<Unbound>> {
+        if self.manifest.unbound.is_empty() {
+            return Ok(None);
+        }
+        if let Some(bound) = self.bound.get() {
+            return Ok(Some(bound.net.clone()));
+        }
+        let net = Arc::new(bind(stored, adapters)?);
+        let bound = BoundNet { programs: programs_of(&net), secrets: secrets_of(&net), net };
+        Ok(Some(self.bound.get_or_init(|| bound).net.clone()))
     }
-}
 
-impl Version {
     fn of(definition: &StoredDefinition) -> Version {
         let manifest = manifest_of(definition);
         let schema = manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
@@ -174,6 +224,7 @@ impl Version {
             bytes: 1_024 + schema_bytes + 4 * (definition.manifest.json.len() + definition.source.len()),
             manifest,
             schema,
+            bound: OnceLock::new(),
         }
     }
 
@@ -238,26 +289,62 @@ impl Version {
         problems.into_iter().map(|problem| Detail::new(problem.path, problem.message)).collect()
     }
 
-    /// Returns the Net with the settings of one start; `None` when that is the stored one.
+    /// Returns the Net with the bindings of this process and the settings of one start; `None` when that is the stored one.
     pub async fn net(
-        &self,
+        self: &Arc<Version>,
         app: &App,
         tenant: &Tenant,
         overrides: &Overrides,
     ) -> Result<Option<Arc<Net>>, Problem> {
-        if overrides.is_empty() {
+        if overrides.is_empty() && self.manifest.unbound.is_empty() {
             return Ok(None);
         }
-        let Some(settings) = self.manifest.settings.clone() else {
+        if !overrides.is_empty() && self.manifest.settings.is_none() {
             let field = if overrides.retry.is_some() { "options.retryPolicy" } else { "options.failureMode" };
             let message = "is for workflows; a definition of another dialect says it itself";
             return Err(Problem::invalid(field, message));
-        };
+        }
         let (digest, overrides) = (self.net, overrides.clone());
         let stored = app.readers.of(tenant).look(move |reader| reader.net(digest)).await?;
         let stored = stored.ok_or_else(|| Problem::internal("the net of a definition is missing"))?;
-        let apply = move || apply(&overrides, &stored, &settings);
-        app.compiling.run(tenant, 0, apply).await?.map(Some)
+        let (version, adapters) = (self.clone(), app.versions.adapters().clone());
+        let make = move || {
+            let bound = version.bind(&stored, &adapters).map_err(|left| not_bound(&left))?;
+            match &version.manifest.settings {
+                Some(settings) if !overrides.is_empty() => {
+                    apply(&overrides, bound.as_deref().unwrap_or(&stored), settings).map(Some)
+                }
+                _ => Ok(bound),
+            }
+        };
+        let net: Option<Arc<Net>> = app.compiling.run(tenant, 0, make).await??;
+        // Bindings of this process may add programs and secrets to a definition.
+        if let Some(bound) = self.bound.get() {
+            app.rights.check(tenant, &bound.programs)?;
+            all_stored(missing_secrets(app, tenant, &bound.secrets).await?)?;
+        }
+        Ok(net)
+    }
+}
+
+/// Refuses a start that misses secrets.
+pub(crate) fn all_stored(missing: Vec<Detail>) -> Result<(), Problem> {
+    let Some(first) = missing.first() else { return Ok(()) };
+    let message = format!("{}; {}", first.message, first.hint.as_deref().unwrap_or_default());
+    Err(Problem { details: missing, ..Problem::bad_request(message) })
+}
+
+/// Refuses a start whose calls are not all bound. Each detail has the line that binds the call.
+pub(crate) fn not_bound(left: &[Unbound]) -> Problem {
+    let message = left.first().map(describe_unbound).unwrap_or_default();
+    let detail = |one: &Unbound| Detail { hint: one.hint(), ..Detail::new(one.step.clone(), one.message()) };
+    Problem { details: left.iter().map(detail).collect(), ..Problem::bad_request(message) }
+}
+
+fn describe_unbound(one: &Unbound) -> String {
+    match one.hint() {
+        Some(hint) => format!("{}; {hint}", one.message()),
+        None => one.message(),
     }
 }
 
@@ -312,6 +399,7 @@ pub(crate) async fn missing_secrets(
 mod tests {
     use super::*;
     use serde_json::json;
+    use windlass_dialects::compile;
     use windlass_kernel::Millis;
     use windlass_kernel::net::Work;
     use windlass_store::{Definition, Target, WorkflowId};

@@ -95,7 +95,7 @@ impl Client {
         need: Need,
     ) -> anyhow::Result<Client> {
         let runtime = runtime()?;
-        let connection = Connection::to_folder(data, token.as_ref(), command, need, runtime.handle())?;
+        let connection = Connection::to_folder(data, token.as_ref(), command, &need, runtime.handle())?;
         let folder = FolderAccess { data: data.clone(), token, command: command.to_owned(), need };
         Ok(Client::with(connection, runtime, parse_url(LOCAL_URL)?, data.flag(), Some(folder)))
     }
@@ -246,7 +246,7 @@ impl Client {
     /// Opens the folder anew; false at a server, which has to come back by itself.
     fn reopen(&self) -> Result<bool, ApiError> {
         let Some(FolderAccess { data, token, command, need }) = &self.folder else { return Ok(false) };
-        let opened = Connection::to_folder(data, token.as_ref(), command, *need, self.runtime.handle());
+        let opened = Connection::to_folder(data, token.as_ref(), command, need, self.runtime.handle());
         let opened = opened.map_err(|error| ApiError::Refused(Refusal::internal(&error)))?;
         if let (Connection::InProcess(_), Need::Run { .. }) = (&opened, need) {
             say("the process that ran it has ended; this one carries on");

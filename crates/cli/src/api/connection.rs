@@ -6,13 +6,15 @@ use crate::embedded;
 use crate::progress::say;
 use reqwest::{Method, Url};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use windlass_dialects::Adapters;
 use windlass_engine::{Folder, FolderError};
 use windlass_secrets::Zeroizing;
 use windlass_server::engine_secrets::EngineSecrets;
-use windlass_server::host::Workers;
+use windlass_server::host::{Setup, Workers};
 use windlass_server::{Local, SocketPath};
 
 /// How long a server may take to accept a connection.
@@ -27,14 +29,18 @@ const HOLD_RETRY: Duration = Duration::from_millis(20);
 const WAIT_REPORTED_AFTER: Duration = Duration::from_millis(500);
 
 /// What a command does in a data folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Need {
     /// Reads; the folder is neither held nor changed.
     Read,
     /// Changes executions or definitions, and leaves the work to another process.
     Change,
     /// Runs executions, in this process if no other one holds the folder.
-    Run { slots: Option<u32> },
+    Run {
+        slots: Option<u32>,
+        /// Bindings of an engine in this process; None: those of the environment.
+        adapters: Option<Arc<Adapters>>,
+    },
 }
 
 /// One request, not yet sent.
@@ -66,7 +72,7 @@ impl Connection {
         data: &Data,
         token: Option<&Zeroizing<String>>,
         command: &str,
-        need: Need,
+        need: &Need,
         runtime: &Handle,
     ) -> anyhow::Result<Connection> {
         let started = Instant::now();
@@ -75,13 +81,15 @@ impl Connection {
             if let Some(connection) = to_socket(data.folder(), token)? {
                 return Ok(connection);
             }
-            let workers = match need {
+            let (workers, adapters) = match need {
                 Need::Read => return read_folder(data.folder()),
-                Need::Change => Workers::None,
-                Need::Run { slots } => slots.map_or(Workers::Pool, Workers::Slots),
+                Need::Change => (Workers::None, None),
+                Need::Run { slots, adapters } => {
+                    (slots.map_or(Workers::Pool, Workers::Slots), adapters.clone())
+                }
             };
             match Folder::hold(data.folder(), command) {
-                Ok(folder) => return start_engine(folder, workers, runtime),
+                Ok(folder) => return start_engine(folder, embedded::setup(workers, adapters)?, runtime),
                 Err(FolderError::InUse { holder, .. }) if started.elapsed() < HOLD_WAIT_MAX => {
                     if started.elapsed() >= WAIT_REPORTED_AFTER && !std::mem::replace(&mut is_reported, true)
                     {
@@ -144,8 +152,9 @@ fn read_folder(folder: &Path) -> anyhow::Result<Connection> {
     Ok(Connection::InProcess(Box::new(local)))
 }
 
-fn start_engine(folder: Folder, workers: Workers, runtime: &Handle) -> anyhow::Result<Connection> {
-    let mut local = Local::start(folder, embedded::setup(workers)?)?;
+fn start_engine(folder: Folder, setup: Setup, runtime: &Handle) -> anyhow::Result<Connection> {
+    let workers = setup.workers;
+    let mut local = Local::start(folder, setup)?;
     for warning in local.warnings() {
         say(&format!("warning: {warning}"));
     }

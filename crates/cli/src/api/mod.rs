@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use windlass_engine::Folder;
 use windlass_secrets::Zeroizing;
-use windlass_server::OWNER_FILE;
 use windlass_server::find_server_url;
+use windlass_server::{OWNER_FILE, SocketPath};
 
 pub const URL_VARIABLE: &str = "WINDLASS_URL";
 const TOKEN_VARIABLE: &str = "WINDLASS_TOKEN";
@@ -82,6 +82,12 @@ impl ApiTarget {
     pub fn connect_if_present(&self, command: &str) -> anyhow::Result<Option<Client>> {
         let is_missing = self.server_url().is_none() && !Folder::store(self.data.folder()).exists();
         if is_missing { Ok(None) } else { self.connect(command, Need::Read).map(Some) }
+    }
+
+    /// Whether another process does the work: a server, or the one that holds the folder.
+    pub fn is_elsewhere(&self) -> bool {
+        self.server_url().is_some()
+            || SocketPath::in_folder(self.data.folder()).is_ok_and(|socket| socket.is_open())
     }
 
     /// Returns the folder, for work that only its owner does.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_dialects::{Child, Compiled, Diagnostic, SecretUse, Severity, compile};
+use windlass_dialects::{Child, Compiled, Diagnostic, Outside, SecretUse, Severity, compile_for};
 
 /// Maximum number of definitions that one may lead to.
 const MEMBERS_MAX: usize = 1_000;
@@ -51,7 +51,7 @@ impl Family {
     pub fn of(
         compiled: &Compiled,
         source: &Source,
-        target: &ApiTarget,
+        (target, outside): (&ApiTarget, Outside<'_>),
         missing: Severity,
     ) -> anyhow::Result<Family> {
         let registered = &Registered { target, client: OnceCell::new() };
@@ -61,7 +61,7 @@ impl Family {
         let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
         while let Some((of, child)) = open.pop_front() {
             if !names.contains_key(&child.path) {
-                let found = family.find(&child.path, &mut search, registered)?;
+                let found = family.find(&child.path, &mut search, (registered, outside))?;
                 if let Found::Member(member) = found {
                     open.extend(of_definition(Some(member), &family.members[member].compiled));
                 }
@@ -87,7 +87,7 @@ impl Family {
         &mut self,
         path: &str,
         search: &mut Search,
-        registered: &Registered<'_>,
+        (registered, outside): (&Registered<'_>, Outside<'_>),
     ) -> anyhow::Result<Found> {
         if self.members.len() >= MEMBERS_MAX {
             anyhow::bail!("the definition leads to more than {MEMBERS_MAX} others");
@@ -101,7 +101,7 @@ impl Family {
             }
         };
         let source = Source::read(&file)?;
-        let compiled = compile(&source.text);
+        let compiled = compile_for(&source.text, outside);
         self.members.push(Member { name: path.to_owned(), source, compiled });
         Ok(Found::Member(self.members.len() - 1))
     }

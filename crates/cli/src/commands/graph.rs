@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use windlass_dialects::compile;
 use windlass_dialects::graph::{Format, draw};
+use windlass_dialects::{Outside, compile_for};
 
 /// Draw a definition: steps, arcs with their guards, gates, loops
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ impl From<Drawn> for Format {
 impl Graph {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
-        let compiled = compile(&source.text);
+        let compiled = compile_for(&source.text, Outside::Unknown);
         let Some(net) = &compiled.net else {
             for diagnostic in &compiled.diagnostics {
                 say(&diagnostic.render(&compiled.shown, &source.shown));

@@ -3,13 +3,14 @@
 use super::counted;
 use super::family::Family;
 use super::source::Source;
+use crate::adapters::AdaptersFlag;
 use crate::api::ApiTarget;
 use crate::exit;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use windlass_dialects::{Compiled, Severity, compile};
+use windlass_dialects::{Compiled, Severity, compile_for};
 
 /// Check a definition without running it
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,8 @@ pub struct Validate {
     file: PathBuf,
     #[command(flatten)]
     target: ApiTarget,
+    #[command(flatten)]
+    adapters: AdaptersFlag,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -26,8 +29,10 @@ pub struct Validate {
 impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
-        let compiled = compile(&source.text);
-        let mut family = Family::of(&compiled, &source, &self.target, Severity::Warning)?;
+        let bindings = self.adapters.load_for_check(&self.target)?;
+        let outside = bindings.outside_of_check();
+        let compiled = compile_for(&source.text, outside);
+        let mut family = Family::of(&compiled, &source, (&self.target, outside), Severity::Warning)?;
         family.find_missing_secrets(&compiled, &self.target)?;
         if self.json {
             print_json(&compiled, &family)?;

@@ -1,11 +1,13 @@
 //! How every test starts the program: in a folder of its own, without the settings of whoever runs the tests, and never
 //! longer than the test lives. Test programs take it in by its path.
 
+mod books;
 pub mod jwt;
 mod place;
 mod program;
 mod server;
 
+pub use books::{Books, requests};
 pub use place::{Place, playbook, process_of};
 pub use program::{CommandOutput, Running, is_gone, until, windlass};
 pub use server::{Server, read_answer};

@@ -1,6 +1,7 @@
 //! `windlass run`, `executions` and `admin` from outside: the real program on real folders.
 
 mod admin;
+mod bindings;
 mod care;
 mod changes;
 mod children;

@@ -7,6 +7,7 @@ mod agents;
 mod attack;
 mod audited;
 mod bad_input;
+mod bindings;
 mod context;
 mod controls;
 mod crossings;

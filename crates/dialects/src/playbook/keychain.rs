@@ -4,12 +4,12 @@
 mod check;
 
 pub(super) use check::{carried, check};
+pub(crate) use check::{check_declared, check_entries, needed};
 
 use super::language::{self, KEYCHAIN, KEYCHAIN_ENTRY, KEYS_BUILT_IN_ELSEWHERE};
-use super::model::Name;
 use crate::document::{Entry, Kind, Node};
 use crate::names;
-use crate::read::{Reader, Unknown, first_line};
+use crate::read::{Name, Reader, Unknown, first_line};
 use crate::source::{Written, named};
 use serde_json::{Map, Value, json};
 use windlass_artifact::{SECRET, key_of};
@@ -18,10 +18,10 @@ use windlass_protocol::{Key, KeyScope, KeySource, Provider};
 use windlass_secrets::{check_name, check_value, is_public_field};
 
 #[derive(Debug)]
-pub(super) struct KeyDef {
-    pub(super) name: Name,
-    pub(super) key: Key,
-    pub(super) reads: Vec<Read>,
+pub(crate) struct KeyDef {
+    pub(crate) name: Name,
+    pub(crate) key: Key,
+    pub(crate) reads: Vec<Read>,
 }
 
 /// Of the digest of a playbook without a name.
@@ -33,7 +33,7 @@ type Parse = fn(&Node, &mut Form<'_, '_, '_>) -> Option<KeySource>;
 const PARSES: [Parse; KEYCHAIN.len()] =
     [bearer, fixed, basic, api_key, stored, stored, environment, manager, oauth2];
 
-pub(super) fn keychain(
+pub(crate) fn keychain(
     node: &Node,
     playbook: &str,
     reader: &mut Reader<'_, '_>,

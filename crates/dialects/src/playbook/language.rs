@@ -16,6 +16,7 @@ pub(crate) const ROOT: &[Key] = &[
     key("executor", "Where an execution begins, how it ends and what it needs"),
     key("workload", "Defaults of the inputs; an execution never changes its inputs"),
     key("workflow", "The steps; the first one is the entry unless `executor.spec.entry_step` names another"),
+    key("adapters", "Tools for kinds that are not built in, and for operations"),
     key("workbook", "Tools with names, called by `tool: {kind: workbook, name: ...}`"),
 ];
 

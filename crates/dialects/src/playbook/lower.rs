@@ -129,6 +129,7 @@ fn pipeline(playbook: &Playbook, def: &StepDef, keychain: Vec<Key>) -> Value {
         unlocks: is_entry && !keychain.is_empty(),
         keychain,
         node: None,
+        idempotency: None,
     };
     serde_json::to_value(pipeline).unwrap_or_default()
 }

@@ -15,13 +15,15 @@ mod schema;
 mod view;
 mod workbook;
 
+use crate::adapters::{ADAPTERS, Adapters, bind_own};
 use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::{Lowered, Manifest};
-use crate::read::Reader;
+use crate::read::{Reader, first_line};
 use crate::table::{Compiler, Dialect, Document};
 use model::{Playbook, StepDef};
+pub(crate) use parse::bound_tool;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "playbook",
@@ -39,8 +41,8 @@ fn has_shape(root: &Node) -> bool {
 }
 
 fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
-    let Document { root, text: source, marks } = *document;
-    let mut reader = Reader { source, problems, marks };
+    let Document { root, text: source, marks, outside } = *document;
+    let mut reader = Reader { source, problems, marks, own: Adapters::default(), outside };
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
@@ -48,7 +50,10 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     reads::check(&playbook, root, &mut reader);
     keychain::check(&playbook, reader.problems);
     children::check(&playbook, reader.problems);
+    let own = std::mem::take(&mut reader.own);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
+    let at = root.get(ADAPTERS).map_or(0..0, first_line);
+    let net = net.and_then(|net| bind_own(net, &own, &at, problems));
     let mut advice = Problems::default();
     if net.is_some() {
         advice::advise(&playbook, &mut advice);

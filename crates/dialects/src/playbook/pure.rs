@@ -7,9 +7,20 @@ use windlass_kernel::net::{PatchEntry, Work};
 use windlass_protocol::{Action, OnUnmatched};
 
 /// Names that have a value only in a worker.
-const WORKERS: [&str; 12] = [
-    "outcome", "output", "_prev", "_task", "_attempt", "results", "result", "response", "error", "keychain",
-    "loop", "input",
+const WORKERS: [&str; 13] = [
+    "outcome",
+    "output",
+    "_prev",
+    "_task",
+    "_attempt",
+    "_idempotency_key",
+    "results",
+    "result",
+    "response",
+    "error",
+    "keychain",
+    "loop",
+    "input",
 ];
 
 /// What the kernel knows about an iteration, apart from the item.

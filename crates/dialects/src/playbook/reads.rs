@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Expr, NOW, Read, Template, Value};
 
 /// Roots that the language defines, with their keys where those are fixed.
-const ROOTS: [(&str, &[&str]); 22] = [
+const ROOTS: [(&str, &[&str]); 23] = [
     ("workload", &[]),
     ("ctx", &[]),
     ("args", &[]),
@@ -32,6 +32,7 @@ const ROOTS: [(&str, &[&str]); 22] = [
     ("_prev", &[]),
     ("_task", &[]),
     ("_attempt", &[]),
+    ("_idempotency_key", &[]),
     (NOW, &[]),
 ];
 const OUTCOME: &[&str] = &["status", "result", "data", "error", "meta", "http", "pg", "py", "ref"];

@@ -1,5 +1,6 @@
 //! A dialect that only tests have: a list of names is a chain of steps. It proves that a dialect is one row of the table.
 
+use crate::adapters::Outside;
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::{Hook, Lowered, Manifest};
@@ -47,7 +48,7 @@ fn table() -> Vec<Dialect> {
 fn a_dialect_is_added_by_one_row() {
     let table = table();
     let dialects = Dialects(&table);
-    let compiled = dialects.compile("toys: [ball, kite]", None);
+    let compiled = dialects.compile("toys: [ball, kite]", None, Outside::Unknown);
     assert_eq!(compiled.dialect, dialects.named("toy"));
     assert_eq!(compiled.net.expect("a net").steps().count(), 2);
     let programs: Vec<&str> = compiled.manifest.programs.iter().map(|used| used.step.as_str()).collect();
@@ -61,9 +62,9 @@ fn a_dialect_is_added_by_one_row() {
 #[test]
 fn problems_of_an_added_dialect_are_placed_and_its_shape_is_offered() {
     let table = table();
-    let compiled = Dialects(&table).compile("toys: [ball, {}]", None);
+    let compiled = Dialects(&table).compile("toys: [ball, {}]", None, Outside::Unknown);
     assert_eq!((compiled.net.is_none(), compiled.diagnostics[0].path.as_str()), (true, "toys[1]"));
-    let unknown = Dialects(&table).compile("games: []", None);
+    let unknown = Dialects(&table).compile("games: []", None, Outside::Unknown);
     let hint = unknown.diagnostics[0].hint.clone().unwrap_or_default();
     assert!(hint.ends_with("; a toy has a list `toys`"), "{hint}");
     assert_eq!(crate::compile("toys: [ball]").dialect, None, "the program does not have it");

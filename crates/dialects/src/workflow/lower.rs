@@ -193,6 +193,7 @@ impl Lowering<'_> {
                 timeout_ms: task.timeout_ms,
             }],
             keychain: keychain.collect(),
+            idempotency: None,
             node: Some(Box::new(Node {
                 id: node.id.text.clone(),
                 name: node.title.clone(),

@@ -18,6 +18,7 @@ mod view;
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
 
+use crate::adapters::Adapters;
 use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::manifest::{Lowered, Manifest};
@@ -41,8 +42,8 @@ pub fn failure_mode(word: &str) -> Option<FailureMode> {
 }
 
 fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
-    let Document { root, text: source, marks } = *document;
-    let mut reader = Reader { source, problems, marks };
+    let Document { root, text: source, marks, outside } = *document;
+    let mut reader = Reader { source, problems, marks, own: Adapters::default(), outside };
     let mut workflow = parse::workflow(root, &mut reader);
     let plan = plan::plan(&workflow, problems);
     let known = known_names(&workflow);

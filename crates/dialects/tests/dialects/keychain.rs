@@ -2,7 +2,7 @@
 
 use crate::compiled::check;
 use serde_json::{Value, json};
-use windlass_dialects::{Compiled, compile};
+use windlass_dialects::{Compiled, Outside, compile};
 
 fn with(keychain: &str, steps: &str) -> String {
     format!("metadata: {{name: my play}}\nkeychain: {keychain}\nworkflow:\n{steps}")
@@ -230,7 +230,7 @@ fn pbk_25_a_problem_beside_a_literal_does_not_show_it() {
 fn literals_under_marks_have_names_of_their_own_and_mean_the_same() {
     let text = |token: &str| with(&format!("[{{name: api, kind: bearer, token: {token}}}]"), STEP);
     let marks = windlass_secrets::Marks::new([7; 32]);
-    let marked = |token: &str| windlass_dialects::compile_marked(&text(token), &marks);
+    let marked = |token: &str| windlass_dialects::compile_marked(&text(token), &marks, Outside::Unknown);
     let name = |token: &str| marked(token).literals[0].secret.clone();
     assert!(name("s3cret-one").starts_with("keychain/my-play/api/token/"), "{}", name("s3cret-one"));
     assert_eq!(name("s3cret-one"), name("s3cret-one"));

@@ -232,7 +232,7 @@ fn what_a_playbook_requires_must_exist() {
         "metadata: {name: t}\nexecutor: {profile: cloud, requires: {tools: [shell, duckdb]}}\nworkflow: [{step: a, next: []}]",
         &[
             "E0108 2:21 executor.profile: profile `cloud` does not exist (use `local` or `distributed` or `auto` or `hybrid`)",
-            "E0111 2:54 executor.requires.tools[1]: the tool `duckdb` is not built in, and no binding exists for this kind (use `kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program)",
+            "E0111 2:54 executor.requires.tools[1]: the tool `duckdb` is not built in, and no binding exists for this kind (use `kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program, or bind the kind: `adapters: {tools: {duckdb: {kind: python, code: \"result = args\"}}}`)",
         ],
     );
 }

@@ -349,7 +349,7 @@ fn a_tool_needs_a_kind_that_exists() {
     workflow(
         "- step: a\n  tool: {kind: duckdb}",
         &[
-            "E0111 4:16 workflow[0].tool.kind: the tool `duckdb` is not built in, and no binding exists for this kind (use `kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program)",
+            "E0111 4:16 workflow[0].tool.kind: the tool `duckdb` is not built in, and no binding exists for this kind (use `kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program, or bind the kind: `adapters: {tools: {duckdb: {kind: python, code: \"result = args\"}}}`)",
         ],
     );
     workflow(

@@ -181,7 +181,6 @@ fn what_is_wrong_by_its_shape_is_refused_by_both() {
         "[{step: a, next: {arcs: [{when: x}]}}]",
         "[{step: a, next: {arcs: [{step: a, set: {x: 1}}]}}]",
         "[{step: a, tool: {code: x}}]",
-        "[{step: a, tool: {kind: duckdb}}]",
         "[{step: a, tool: []}]",
         "[{step: a, tool: {kind: shell}}]",
         "[{step: a, tool: {kind: http, method: GET}}]",
@@ -209,7 +208,8 @@ fn what_is_wrong_by_its_shape_is_refused_by_both() {
         "executor: local",
         "executor: {spec: {failure: fast}}",
         "executor: {profile: somewhere}",
-        "executor: {requires: {tools: [duckdb]}}",
+        "adapters: {tools: {duckdb: {code: x}}}",
+        "adapters: {tool: {}}",
         "keychain: {}",
     ] {
         refuses(&format!("metadata: {{name: t}}\n{root}{steps}"));

@@ -8,7 +8,7 @@ use super::live::{Live, Place};
 use super::reading::Why;
 use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
-use crate::wake::{Answer, Defaults, InputsLookup, Lookup, Refusal, Start};
+use crate::wake::{Answer, Defaults, InputsLookup, Lookup, PreparedStart, Refusal, Start};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -141,13 +141,18 @@ impl<R> Lane<R> {
         }
         let mut inputs = defaults;
         overlay(&mut inputs, given);
-        self.inputs_found(Starting { id, net, start }, Ok(inputs), reply);
+        self.inputs_found(Starting { id, net, start }, Ok(PreparedStart { inputs, net: None }), reply);
     }
 
-    pub(super) fn inputs_found(&mut self, starting: Starting, inputs: Result<Value, String>, reply: R) {
+    pub(super) fn inputs_found(
+        &mut self,
+        starting: Starting,
+        prepared: Result<PreparedStart, String>,
+        reply: R,
+    ) {
         let Starting { id, net, start } = starting;
-        let inputs = match inputs {
-            Ok(inputs) => inputs,
+        let inputs = match prepared {
+            Ok(prepared) => prepared.inputs,
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };
         let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };

@@ -6,7 +6,7 @@ use super::deciding::{Asker, Pending, What};
 use super::live::Place;
 use super::reading::{List, Why};
 use super::rooms::Starter;
-use crate::wake::{ChildReading, Defaults, InputsLookup, Lookup};
+use crate::wake::{ChildReading, Defaults, InputsLookup, Lookup, PreparedStart};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -120,7 +120,7 @@ impl<R> Lane<R> {
             }
             Letter::Retry(retry) => {
                 let asker = Asker { reply: None, mail: Some(mail.id), audit: None };
-                self.retry(mail.to, *retry, asker);
+                self.retry(mail.to, (*retry, None), asker);
             }
             Letter::Ended { child, run, fence } => {
                 let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
@@ -171,22 +171,24 @@ impl<R> Lane<R> {
             execution: create.id,
             tenant: origin.tenant.clone(),
             given: create.inputs.clone(),
-            defaults: Defaults::Definition(definition.id),
+            defaults: Defaults::Definition(definition.id, net.clone()),
         };
         (origin.definition, origin.workflow) = (Some(definition.id), Some(definition.workflow));
         let child = StartingChild { mail, origin: Arc::from(origin), create, net };
         self.read(Lookup::Inputs(Box::new(lookup)), Why::ChildInputs(Box::new(child)));
     }
 
-    pub(super) fn start_child(&mut self, child: StartingChild, inputs: Result<Value, String>) {
+    pub(super) fn start_child(&mut self, child: StartingChild, prepared: Result<PreparedStart, String>) {
         let StartingChild { mail, origin, create, net } = child;
-        let inputs = match inputs {
-            Ok(inputs) => inputs,
+        let PreparedStart { inputs, net: other } = match prepared {
+            Ok(prepared) => prepared,
             Err(why) => {
                 self.missing(create.id);
                 return self.child_failed(mail, &create, Failure::of_code("VALIDATION_ERROR", why));
             }
         };
+        other.iter().for_each(|net| self.keep_other_net(net));
+        let net = other.unwrap_or(net);
         let create = Create { inputs: Arc::new(inputs), ..create };
         let asker = Asker { reply: None, mail: Some(mail), audit: None };
         self.create(&net, create, origin, asker);

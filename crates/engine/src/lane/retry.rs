@@ -21,6 +21,8 @@ use windlass_store::{Creation, Origin, Retry};
 pub(super) struct Retrying<R> {
     id: ExecutionId,
     retry: Retry,
+    /// It runs a Net that is not stored with its definition.
+    has_other_net: bool,
     asker: Asker<R>,
 }
 
@@ -70,15 +72,20 @@ impl Forking {
 }
 
 impl<R> Lane<R> {
-    pub(super) fn retry(&mut self, id: ExecutionId, retry: Retry, asker: Asker<R>) {
+    pub(super) fn retry(
+        &mut self,
+        id: ExecutionId,
+        (retry, net): (Retry, Option<Arc<Net>>),
+        asker: Asker<R>,
+    ) {
         if self.quarantined.holds(retry.of) {
             let refusal = self.quarantine_refusal(retry.of);
             return self.refuse_retry(id, &retry, asker, refusal);
         }
         // Later mail to the new execution waits for its beginning.
         self.executions.put(id, Place::Loading(VecDeque::new()));
-        let lookup = Lookup::Past(Box::new(retry.clone()));
-        self.read(lookup, Why::Retry(Box::new(Retrying { id, retry, asker })));
+        let retrying = Retrying { id, retry: retry.clone(), has_other_net: net.is_some(), asker };
+        self.read(Lookup::Past(Box::new(retry), net), Why::Retry(Box::new(retrying)));
     }
 
     pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
@@ -96,7 +103,7 @@ impl<R> Lane<R> {
 
     /// The tenant has room for the new execution.
     pub(super) fn do_again(&mut self, retrying: Retrying<R>, past: Past) {
-        let Retrying { id, retry, asker } = retrying;
+        let Retrying { id, retry, has_other_net, asker } = retrying;
         self.config.hands.lane.take(id);
         // The server checks this for retries that a caller asks for.
         if let (Some(mail), Some(_)) = (asker.mail, &retry.parent)
@@ -109,6 +116,9 @@ impl<R> Lane<R> {
         match begin_again(id, &retry, past, self.now.wall) {
             Ok(forking) => {
                 let (net, origin) = (forking.net.clone(), forking.creation.origin.clone());
+                if has_other_net {
+                    self.keep_other_net(&net);
+                }
                 self.insert_new(id, &net, origin, asker.pending(What::Fork(Box::new(forking))));
             }
             Err(refusal) => self.refuse_retry(id, &retry, asker, refusal),

@@ -4,7 +4,7 @@ use crate::COMPLETED;
 use crate::rig::{definition, net, report, start, task};
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{Answer, Config, Effect, InputsCheck, Lane, Lookup, Now, Request, Wake, look_up};
+use windlass_engine::{Answer, ChildCheck, Config, Effect, Lane, Lookup, Now, Request, Wake, look_up};
 use windlass_kernel::Millis;
 use windlass_kernel::net::{Policy, Retry, Step};
 use windlass_protocol::{
@@ -59,7 +59,7 @@ impl<'s> Process<'s> {
                     Effect::Write(batch) => wakes.push(Wake::Written(self.store.write(&batch))),
                     Effect::Read(_, Lookup::Offers { .. }) if !self.recovers => {}
                     Effect::Read(id, lookup) => {
-                        let found = look_up(&mut self.reader, &lookup, &InputsCheck::default());
+                        let found = look_up(&mut self.reader, &lookup, &ChildCheck::default());
                         wakes.push(Wake::Found(id, found));
                     }
                     Effect::Order(_, order) => self.orders.push(order),

@@ -4,7 +4,7 @@ use crate::rig::{PATIENCE, Rig, chain, net};
 use crate::{COMPLETED, work};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
-use windlass_engine::{Answer, ChildReading, Config, Found, InputsCheck, Load, Lookup, Request, look_up};
+use windlass_engine::{Answer, ChildCheck, ChildReading, Config, Found, Load, Lookup, Request, look_up};
 use windlass_kernel::net::{Policy, Step};
 use windlass_kernel::{Event, ExecutionId};
 use windlass_protocol::{Call, Order, Reply, Verdict};
@@ -76,6 +76,6 @@ fn the_long_journal_of_a_child_is_read_page_by_page() {
     assert_eq!(output.as_deref(), Some(&json!({ "n": STEPS - 1 })));
 
     let first = Lookup::Result(Box::new(ChildReading::new(ExecutionId(child))));
-    let found = look_up(&mut rig.reader(), &first, &InputsCheck::default()).unwrap();
+    let found = look_up(&mut rig.reader(), &first, &ChildCheck::default()).unwrap();
     assert!(matches!(found, Found::ResultLater(_)), "one lookup read the whole journal: {found:?}");
 }

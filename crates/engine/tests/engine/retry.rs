@@ -38,7 +38,7 @@ fn from(of: ExecutionId, step: &str, firing: Option<u32>) -> Retry {
 fn asked(retry: Retry) -> Request {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let random = COUNT.fetch_add(1, Ordering::Relaxed);
-    Request::Retry { id: new_execution_id(Millis(1), random.into()), retry, audit: None }
+    Request::Retry { id: new_execution_id(Millis(1), random.into()), retry, net: None, audit: None }
 }
 
 fn retried(rig: &Rig, retry: Retry) -> ExecutionId {

@@ -5,6 +5,7 @@ mod table;
 
 pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
+use crate::adapters::LoadedAdapters;
 use crate::host::Shares;
 use ipnet::IpNet;
 use parse::GivenSettings;
@@ -70,6 +71,8 @@ pub struct Settings {
     pub jwt: JwtSettings,
     /// URL of the collector of traces.
     pub otlp_endpoint: Option<String>,
+    /// Bindings of operations and kinds of tools.
+    pub adapters: LoadedAdapters,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -176,6 +179,7 @@ impl Settings {
                 audience: given.text("jwt-audience"),
             },
             otlp_endpoint: given.url("otlp-endpoint")?,
+            adapters: given.adapters("adapters")?,
             log: given.text("log").unwrap_or_default(),
             log_format: given.log_format("log-format")?,
         };

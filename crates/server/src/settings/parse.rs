@@ -1,6 +1,7 @@
 //! Parsing of settings. Each value carries its origin, which error messages name.
 
 use super::{BadSetting, CONFIG, DATA, Kind, LogFormat, SETTINGS, Setting};
+use crate::adapters::{LoadedAdapters, load_adapters};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -153,6 +154,12 @@ impl GivenSettings {
         Egress::default()
             .allowing(&list)
             .map_err(|error| BadSetting(format!("{}: {error}", self.origin(name))))
+    }
+
+    /// Reads the adapters file.
+    pub(crate) fn adapters(&self, name: &'static str) -> Result<LoadedAdapters, BadSetting> {
+        let Some(path) = self.path(name) else { return Ok(LoadedAdapters::default()) };
+        load_adapters(&path).map_err(|error| BadSetting(format!("{}: {error}", self.origin(name))))
     }
 
     pub(crate) fn ranges(&self, name: &'static str) -> Result<Vec<IpNet>, BadSetting> {

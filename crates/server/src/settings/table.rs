@@ -216,6 +216,12 @@ pub const SETTINGS: &[Setting] = &[
         "",
         "Environment variables of the server that definitions of the tenant `default` may read as secrets: SMTP_PASSWORD,APP_*",
     ),
+    setting(
+        "adapters",
+        Kind::Path,
+        "",
+        "A YAML or JSON file that binds operations and kinds of tools that are not built in",
+    ),
     setting("jwt-secret", Kind::Secret, "", "Accept JWTs signed with this secret (HS256); at least 32 bytes"),
     setting("jwt-public-key", Kind::Path, "", "Accept JWTs signed with this key (RS256 or EdDSA), PEM"),
     setting(

@@ -8,7 +8,7 @@ use super::workers::{Caller, Sent};
 use super::world::{Happening, World};
 use crate::invariants::Broken;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_engine::{Config, InputsCheck, Lane, Lookup, ReadId, Wake, look_up};
+use windlass_engine::{ChildCheck, Config, Lane, Lookup, ReadId, Wake, look_up};
 use windlass_protocol::SessionId;
 use windlass_store::{Applied, StoreError, Write};
 
@@ -223,7 +223,7 @@ impl World {
     pub(super) fn read_ends(&mut self, life: u32) -> Result<(), Broken> {
         let Some(engine) = self.engine.as_mut().filter(|engine| engine.life == life) else { return Ok(()) };
         let Some((id, lookup)) = engine.reading.pop_front() else { return Ok(()) };
-        let found = look_up(&mut engine.reader, &lookup, &InputsCheck::default());
+        let found = look_up(&mut engine.reader, &lookup, &ChildCheck::default());
         if let Err(error) = &found {
             return Err(broken(error.clone()));
         }

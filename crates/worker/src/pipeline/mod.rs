@@ -20,14 +20,16 @@ use crate::node::meter;
 use cursor::Cursor;
 use opened::Opened;
 use scope::View;
-pub(crate) use scope::execution_id;
+pub(crate) use scope::{execution_id, own_key};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{Action, Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work};
+use windlass_protocol::{
+    Action, CHILD_KIND, Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work,
+};
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -40,10 +42,8 @@ pub const PAUSE_MAX_MS: u64 = 5_000;
 /// A growing delay stops here: no retry is worth more than a month of waiting.
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
-/// The kind of a task that is another execution.
-const CHILD: &str = "playbook";
 /// Tools whose results are references on purpose.
-const OWN_REFERENCES: [&str; 3] = ["artifact", "secrets", CHILD];
+const OWN_REFERENCES: [&str; 3] = ["artifact", "secrets", CHILD_KIND];
 
 /// One tool call that is asked for.
 #[derive(Debug, Clone, PartialEq)]

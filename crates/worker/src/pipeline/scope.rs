@@ -1,7 +1,7 @@
 //! What templates and rules of a pipeline see.
 //!
 //! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results`, `execution_id`, `_prev`, `_task`,
-//! `_attempt`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
+//! `_attempt`, `_idempotency_key`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
 //! and then, as in guards, among the keys that callers choose: the step's own result once it has one, results of its tasks,
 //! arguments, iteration, steps and tasks, `job.uuid`; context, workload. The name of a step or a task that has no result is
 //! undefined, whatever a caller sends.
@@ -15,7 +15,7 @@ use super::shelf::Shelf;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_expr::{NOW, Scope, of_iteration, of_output};
-use windlass_protocol::{Iter, Work};
+use windlass_protocol::{Iter, Work, idempotency_key};
 
 #[derive(Clone, Copy)]
 pub(super) struct View<'r> {
@@ -284,6 +284,9 @@ impl Scope for View<'_> {
             (NOW, _) => self.work.decided_ms.map(|ms| Cow::Owned(json!(ms))),
             ("_prev", _) => self.field(self.revealed(&self.cursor.prev), key),
             ("_task", _) => self.task.map(|(label, _)| Cow::Owned(json!(label))),
+            ("_idempotency_key", _) => {
+                Some(Cow::Owned(json!(idempotency_key(self.work.unit, own_key(self.work)))))
+            }
             ("_attempt", _) => self.task.map(|(_, number)| Cow::Owned(json!(number))),
             ("outcome" | "output", key) if self.outcome.is_some() => self.outcome(root, key),
             (name, key) => self.bare(name, key),
@@ -294,4 +297,9 @@ impl Scope for View<'_> {
 /// As everywhere: 32 hex digits.
 pub(crate) fn execution_id(work: &Work) -> String {
     format!("{:032x}", work.unit.execution)
+}
+
+/// The part of the idempotency key that the definition determines, if it does.
+pub(crate) fn own_key(work: &Work) -> Option<&str> {
+    work.spec.get("idempotency").and_then(Value::as_str)
 }

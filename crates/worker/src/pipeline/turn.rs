@@ -3,12 +3,12 @@
 use super::cursor::Cursor;
 use super::scope::{Secrets, View};
 use super::shelf::Trouble;
-use super::{CALLS_MAX, CHILD, Call, Run, Stage, outcome, render};
+use super::{CALLS_MAX, Call, Run, Stage, outcome, render};
 use crate::failure::failure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use windlass_artifact::Source;
-use windlass_protocol::{ErrorClass, Failure, Outcome, Report, Task};
+use windlass_protocol::{CHILD_KIND, ErrorClass, Failure, Outcome, Report, Task};
 
 impl Run {
     pub(super) fn place(&mut self) -> Result<(), Trouble> {
@@ -46,7 +46,7 @@ impl Run {
             return Err(self.in_task(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message).into()));
         }
         let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
-        if call.kind == CHILD {
+        if call.kind == CHILD_KIND {
             self.delegate(&call);
             return Ok(None);
         }
@@ -60,7 +60,7 @@ impl Run {
         let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.task = Some((&task.label, try_number));
         // What another execution is given is stored, so no secret is opened for it.
-        if task.kind != CHILD {
+        if task.kind != CHILD_KIND {
             view.secrets = Some(Secrets { opened: &self.opened, keychain: &self.keychain });
         }
         let rendered = configured(task, &view);

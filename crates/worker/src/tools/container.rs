@@ -27,7 +27,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{ErrorClass, Failure, Tool, Unit};
 use windlass_secrets::ENGINE_VARIABLES;
 
 const TOOL: &str = "container";
@@ -38,9 +38,9 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let order = Order::read(config)?;
-    let name = container_name(desk.key());
+    let name = container_name(desk.unit);
     order.remove(&name).await;
-    let words = order.words(&name);
+    let words = order.words(&name, desk.names.iter().map(|(name, _)| *name));
     let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
     let program =
         Program { tool: TOOL, not_started: "CONTAINER_NOT_STARTED", argv, env: &order.env, cwd: None };
@@ -80,11 +80,11 @@ impl Order {
     }
 
     /// Values of variables stay out of the arguments, which other users can see.
-    fn words(&self, name: &str) -> Vec<String> {
+    fn words(&self, name: &str, names: impl Iterator<Item = &'static str>) -> Vec<String> {
         let mut words: Vec<String> =
             [&self.engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
-        for variable in self.env.keys() {
-            words.extend(["--env".to_owned(), variable.clone()]);
+        for variable in self.env.keys().cloned().chain(names.map(str::to_owned)) {
+            words.extend(["--env".to_owned(), variable]);
         }
         for volume in &self.volumes {
             words.extend(["--volume".to_owned(), volume.clone()]);
@@ -107,9 +107,9 @@ impl Order {
     }
 }
 
-fn container_name(key: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    format!("windlass-{}", key.chars().map(plain).collect::<String>())
+/// The same on all attempts of a step-run, so that one removes what another left.
+fn container_name(unit: Unit) -> String {
+    format!("windlass-{:032x}-{}", unit.execution, unit.run)
 }
 
 fn engine(named: Option<String>) -> Result<String, Box<Failure>> {

@@ -22,7 +22,8 @@
 //! one, and `{"$base64": …}` otherwise. Every answer has the fact `http: {status, headers}`. A status beyond 2xx is an
 //! error, classed by it. Where requests may go to is said in [`crate::egress`].
 //!
-//! Requests that may change something carry `Idempotency-Key`, the same on every try of the same call.
+//! Requests that may change something carry `Idempotency-Key`, the same on every try of the same call. Where the
+//! definition determines the key, all requests carry it.
 
 mod answer;
 mod auth;

@@ -27,14 +27,14 @@ use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
 use crate::node::NodeDesk;
-use crate::pipeline::{Call, CallResult, execution_id};
+use crate::pipeline::{Call, CallResult, execution_id, own_key};
 use crate::pool::Lines;
 use crate::sandbox::{Bounds, DatabaseQuota, Job, Places, Sandbox};
 pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_protocol::{ErrorClass, Failure, Tool, Work};
+use windlass_protocol::{ErrorClass, Failure, Tool, Unit, Work, idempotency_key};
 use windlass_secrets::Zeroizing;
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
@@ -46,6 +46,9 @@ pub(crate) struct Desk {
     /// Passed to processes in their environment.
     pub(crate) names: [(&'static str, String); 4],
     attempt: u32,
+    pub(crate) unit: Unit,
+    /// The definition determines the idempotency key, so every call carries it.
+    pub(crate) has_own_key: bool,
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
     /// Resolved before the first task.
@@ -89,16 +92,17 @@ pub(crate) struct Kit {
 
 impl Desk {
     pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>, node: Option<NodeDesk>) -> Desk {
-        let execution = execution_id(work);
-        let key = format!("{execution}:{}", work.unit.run);
+        let own_key = own_key(work);
+        let key = idempotency_key(work.unit, own_key);
         let names = [
-            ("WINDLASS_EXECUTION_ID", execution),
+            ("WINDLASS_EXECUTION_ID", execution_id(work)),
             ("WINDLASS_STEP", work.step.clone()),
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
         let share = Share::new(Arc::clone(&kit.bounds));
-        Desk { names, attempt: work.attempt, lines, kit, keychain: Map::new(), node, share }
+        let (attempt, has_own_key, keychain) = (work.attempt, own_key.is_some(), Map::new());
+        Desk { names, attempt, unit: work.unit, has_own_key, lines, kit, keychain, node, share }
     }
 
     /// For tools that only nodes of workflows have.
@@ -112,7 +116,7 @@ impl Desk {
         self.attempt
     }
 
-    /// Of the firing: the same on all attempts.
+    /// The idempotency key: the same on all attempts.
     pub(crate) fn key(&self) -> &str {
         let [.., (_, key)] = &self.names;
         key

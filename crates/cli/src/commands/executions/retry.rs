@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_dialects::{Compiled, Severity, compile};
+use windlass_dialects::{Compiled, Outside, Severity, compile_for};
 use windlass_kernel::ExecutionId;
 use windlass_views::execution_id;
 
@@ -104,11 +104,11 @@ impl Retry {
     pub fn read_changed(&self, target: &ApiTarget) -> anyhow::Result<Option<Changed>> {
         let Some(file) = &self.with else { return Ok(None) };
         let source = Source::read(file)?;
-        let compiled = compile(&source.text);
+        let compiled = compile_for(&source.text, Outside::Unknown);
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family = Family::of(&compiled, &source, target, Severity::Error)?;
+        let family = Family::of(&compiled, &source, (target, Outside::Unknown), Severity::Error)?;
         family.report();
         if !compiled.is_valid() || !family.is_whole() {
             let message = format!("{}: {}; nothing was run", source.shown, family.problems(&compiled));

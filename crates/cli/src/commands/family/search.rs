@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use windlass_dialects::compile;
+use windlass_dialects::{Outside, compile_for};
 
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// Folders below the first that are looked into.
@@ -67,7 +67,7 @@ fn names_in(folder: &Path) -> Names {
     let mut called = Names { cut: files.len() > FILES_MAX, ..Names::default() };
     for file in files.into_iter().take(FILES_MAX) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        let compiled = compile(&text);
+        let compiled = compile_for(&text, Outside::Unknown);
         let mut names =
             [compiled.path, compiled.name].map(|name| name.filter(|_| compiled.dialect.is_some()));
         if names[0] == names[1] {

@@ -9,6 +9,7 @@ mod wait;
 use super::failure::Files;
 use super::family::Family;
 use super::source::Source;
+use crate::adapters::{AdaptersFlag, Bindings};
 use crate::api::{ApiTarget, Client, Need, OPEN, list_executions};
 use crate::exit::{self, Usage};
 use crate::progress::say;
@@ -21,7 +22,7 @@ use start::StartOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_dialects::{Compiled, InputsSchema, Severity, compile};
+use windlass_dialects::{Compiled, InputsSchema, Severity, compile_for};
 use windlass_kernel::{ExecutionId, overlay};
 
 /// Run a definition and wait for its end
@@ -49,6 +50,8 @@ pub struct Run {
     slots: Option<u32>,
     #[command(flatten)]
     target: ApiTarget,
+    #[command(flatten)]
+    adapters: AdaptersFlag,
     /// Print each execution as one JSON object on a line
     #[arg(long)]
     json: bool,
@@ -71,11 +74,13 @@ impl Run {
 
     /// Nothing is written before the definition and the inputs are known to be good.
     fn start(&self, source: &Source) -> anyhow::Result<ExitCode> {
-        let compiled = compile(&source.text);
+        let bindings = self.adapters.load(&self.target)?;
+        let compiled = compile_for(&source.text, bindings.outside_of_run());
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family = Family::of(&compiled, source, &self.target, Severity::Error)?;
+        let family =
+            Family::of(&compiled, source, (&self.target, bindings.outside_of_run()), Severity::Error)?;
         family.report();
         if !compiled.is_valid() || !family.is_whole() {
             say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));
@@ -88,7 +93,7 @@ impl Run {
         let name = compiled.name.as_deref().unwrap_or(&source.shown);
         let signals = signals::listen().context("cannot listen to signals")?;
         let command = format!("windlass run {}", source.shown);
-        self.target.with((&command, self.need()), |client| {
+        self.target.with((&command, self.need(bindings)), |client| {
             client.report_holder();
             start::register_all(client, family.sources())?;
             let workflow = start::register(client, name, &source.text)?;
@@ -105,8 +110,8 @@ impl Run {
         Ending { client, json: self.json, shows }
     }
 
-    fn need(&self) -> Need {
-        Need::Run { slots: self.slots }
+    fn need(&self, bindings: Bindings) -> Need {
+        Need::Run { slots: self.slots, adapters: bindings.into_adapters() }
     }
 
     /// Executions at a server carry on by themselves; there they are only waited for. They are listed before an engine of
@@ -122,8 +127,9 @@ impl Run {
             say("nothing to resume: every execution has ended");
             return Ok(ExitCode::SUCCESS);
         }
+        let bindings = self.adapters.load(&self.target)?;
         let signals = signals::listen().context("cannot listen to signals")?;
-        self.target.with((COMMAND, self.need()), |client| {
+        self.target.with((COMMAND, self.need(bindings)), |client| {
             client.report_holder();
             self.ending(client, Files::new()).until_rest(&ids, &signals)
         })

@@ -9,7 +9,7 @@ use crate::signals;
 use anyhow::Context;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_dialects::compile;
+use windlass_dialects::{Outside, compile_for};
 
 /// Run the newest version of a workflow and wait for its end, with the exit codes of `run`
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ impl Run {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let workflow = find(client, &self.workflow)?;
         let stored = client.get(&["workflows", &workflow], &[])?;
-        let compiled = compile(stored["source"].as_str().unwrap_or_default());
+        let compiled = compile_for(stored["source"].as_str().unwrap_or_default(), Outside::Unknown);
         let declared = Declared::of(&compiled);
         let inputs = self.inputs.given(&declared)?;
         self.inputs.warn_of_unknown(&inputs, &declared);

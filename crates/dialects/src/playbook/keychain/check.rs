@@ -19,18 +19,14 @@ const CHILD: &str = "playbook";
 const ENTRIES_MAX: usize = 1_000;
 
 pub(in crate::playbook) fn check(playbook: &Playbook, problems: &mut Problems) {
-    if let Some(beyond) = playbook.keychain.get(ENTRIES_MAX) {
-        let message = format!("the keychain has more than {ENTRIES_MAX} entries");
-        let hint = "divide the playbook, or keep several values in one secret".to_owned();
-        return problems.add("E0002", &beyond.name.at, message, Some(hint));
+    if !check_entries(&playbook.keychain, problems) {
+        return;
     }
-    for (place, def) in playbook.keychain.iter().enumerate() {
-        entry(def, &playbook.keychain[..place], problems);
-    }
+    let keys: Vec<&KeyDef> = playbook.keychain.iter().collect();
     for step in &playbook.steps {
         for task in &step.tasks {
             let read = read_by_config(&task.task);
-            undeclared(read.iter(), &playbook.keychain, &task.at, problems);
+            check_declared(&read, &keys, &task.at, problems);
             if task.task.kind == CHILD && read.iter().any(|read| read.root == ROOT) {
                 forbidden(&task.at, "inputs of another playbook", problems);
             }
@@ -41,6 +37,20 @@ pub(in crate::playbook) fn check(playbook: &Playbook, problems: &mut Problems) {
         stored(step, problems);
     }
     lone_child(playbook, problems);
+}
+
+/// Checks each entry against those before it; false if there are too many to check.
+pub(crate) fn check_entries(keychain: &[KeyDef], problems: &mut Problems) -> bool {
+    if let Some(beyond) = keychain.get(ENTRIES_MAX) {
+        let message = format!("the keychain has more than {ENTRIES_MAX} entries");
+        let hint = "divide the playbook, or keep several values in one secret".to_owned();
+        problems.add("E0002", &beyond.name.at, message, Some(hint));
+        return false;
+    }
+    for (place, def) in keychain.iter().enumerate() {
+        entry(def, &keychain[..place], problems);
+    }
+    true
 }
 
 fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
@@ -74,14 +84,16 @@ fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
     }
 }
 
-fn undeclared<'r>(
-    reads: impl Iterator<Item = &'r Read>,
-    keychain: &[KeyDef],
+/// Checks that templates read only entries that exist.
+pub(crate) fn check_declared(
+    reads: &[Read],
+    keychain: &[&KeyDef],
     at: &Range<usize>,
     problems: &mut Problems,
 ) {
     let missing = |key: &&str| keychain.iter().all(|def| def.name.text != **key);
-    for key in reads.filter(|read| read.root == ROOT).filter_map(|read| read.key.as_deref()).filter(missing) {
+    let reads = reads.iter().filter(|read| read.root == ROOT);
+    for key in reads.filter_map(|read| read.key.as_deref()).filter(missing) {
         if problems.is_full() && problems.has_errors() {
             return;
         }
@@ -149,16 +161,28 @@ fn lone_child(playbook: &Playbook, problems: &mut Problems) {
 /// The entries that a step's pipeline carries: what its tools read, what those read, in the keychain's order. The first
 /// step carries all of them, so that whatever is missing is missed before anything runs.
 pub(in crate::playbook) fn carried(playbook: &Playbook, step: &StepDef) -> Vec<Key> {
-    let all = &playbook.keychain;
+    let keys: Vec<&KeyDef> = playbook.keychain.iter().collect();
     let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, step));
-    let reads: Vec<Read> = step.tasks.iter().flat_map(|task| read_by_config(&task.task)).collect();
-    let named = step.tasks.iter().flat_map(|task| named(&task.task));
-    let mut wanted: Vec<String> = named.collect();
-    wanted.extend(reads.iter().filter(|read| read.root == ROOT).filter_map(|read| read.key.clone()));
-    let whole = is_entry || reads.iter().any(|read| read.root == ROOT && read.key.is_none());
+    entries_of(&keys, step.tasks.iter().map(|task| &task.task.config), is_entry)
+}
+
+/// Returns the entries that fields of a tool read, with those that these read, in the keychain's order.
+pub(crate) fn needed(keychain: &[&KeyDef], config: &Map<String, Value>) -> Vec<Key> {
+    entries_of(keychain, std::iter::once(config), false)
+}
+
+fn entries_of<'c>(
+    keychain: &[&KeyDef],
+    configs: impl Iterator<Item = &'c Map<String, Value>> + Clone,
+    all: bool,
+) -> Vec<Key> {
+    let read: Vec<Read> = configs.clone().flat_map(reads).collect();
+    let mut wanted: Vec<String> = configs.flat_map(named).collect();
+    wanted.extend(read.iter().filter(|read| read.root == ROOT).filter_map(|read| read.key.clone()));
+    let whole = all || read.iter().any(|read| read.root == ROOT && read.key.is_none());
     let mut kept = Vec::new();
     // From the last one on: an entry reads earlier ones only.
-    for def in all.iter().rev() {
+    for def in keychain.iter().rev() {
         if whole || wanted.contains(&def.name.text) {
             kept.push(def.key.clone());
             wanted.extend(
@@ -187,8 +211,8 @@ fn reads(fields: &Map<String, Value>) -> Vec<Read> {
 }
 
 /// `auth: NAME`, or `auth: {credential: NAME}`.
-fn named(task: &Task) -> Option<String> {
-    let auth = task.config.get("auth")?;
+fn named(config: &Map<String, Value>) -> Option<String> {
+    let auth = config.get("auth")?;
     let name =
         auth.as_str().or_else(|| ["credential", "secret"].iter().find_map(|key| auth.get(*key)?.as_str()));
     name.map(str::to_owned)

@@ -9,12 +9,15 @@ mod tool;
 mod workload;
 mod writes;
 
+pub(crate) use tool::bound_tool;
+
 use super::keychain;
 use super::language::{
     DEFAULTS, EXECUTOR, EXECUTOR_POLICY, EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, PENDING_GATES, PROFILES,
     REQUIRES, RESULTS, ROOT, TEMPLATES, Templates,
 };
 use super::model::{Executor, Name, Playbook};
+use crate::adapters::{ADAPTERS, parse_section};
 use crate::document::{Kind, Node};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
@@ -26,9 +29,14 @@ const ELSEWHERE: [(&str, &str); 1] =
 pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
     let mut playbook = Playbook { name: name(root, reader), path: path(root), ..Playbook::default() };
     sections(root, reader);
+    let place = keychain::place(playbook.name.as_deref(), reader.source);
     if let Some(keychain) = present(root, "keychain") {
-        let place = keychain::place(playbook.name.as_deref(), reader.source);
         playbook.keychain = keychain::keychain(keychain, &place, reader, &mut playbook.written);
+    }
+    // Before anything that names a kind of tool.
+    if let Some(adapters) = present(root, ADAPTERS) {
+        let Playbook { keychain, written, .. } = &mut playbook;
+        reader.own = parse_section(adapters, &place, keychain, reader, written);
     }
     if let Some(executor) = present(root, "executor") {
         playbook.executor = self::executor(executor, reader);

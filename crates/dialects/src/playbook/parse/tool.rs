@@ -2,6 +2,7 @@
 
 use super::rule::{self, Rules};
 use super::{present, program, required, retry, step, unique};
+use crate::adapters::{Outside, Sort, binding_line, check_operation, how_to_bind, is_built_in};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
 use crate::playbook::language::{
@@ -10,7 +11,8 @@ use crate::playbook::language::{
 use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
-use windlass_protocol::{Task, ToolRow};
+use windlass_expr::Read;
+use windlass_protocol::{OnUnmatched, Task, ToolRow};
 
 /// Keys of tools in other versions of the language.
 const ELSEWHERE: [(&str, &str); 1] = [("eval", "use `spec.policy.rules` of the task")];
@@ -110,6 +112,16 @@ fn workbook_task(
     Some((name, task))
 }
 
+/// Reads a tool that a binding names, and what its templates read.
+pub(crate) fn bound_tool(node: &Node, reader: &mut Reader<'_, '_>) -> Option<(Task, Vec<Read>)> {
+    let TaskDef { task, reads, .. } = task(node, String::new(), Templates::default(), reader)?;
+    if !task.rules.is_empty() || task.on_unmatched != OnUnmatched::default() {
+        let hint = "the action or the task that calls it has the policy".to_owned();
+        reader.error("E0106", &first_line(node), "a binding has no `spec.policy`", hint);
+    }
+    Some((task, reads))
+}
+
 fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_, '_>) -> Option<TaskDef> {
     let entries = reader.map(node, "a tool")?;
     let entries = reader.elsewhere(entries, "a tool", &ELSEWHERE);
@@ -139,6 +151,7 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
         reader.known(&fields, &format!("the tool `{kind}`"), &known, Unknown::Error);
         needs(node, row, &fields, reader);
     }
+    check_args(&fields, reader);
     program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
@@ -171,15 +184,33 @@ pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<Str
     if known.clone().any(|known| known == text) {
         return Some(text.to_owned());
     }
-    if let Some((_, instead)) = ELSEWHERE_BUILT_IN.iter().find(|(kind, _)| *kind == text) {
-        let message = format!("the tool `{text}` is not built in, and no binding exists for this kind");
-        reader.error("E0111", &kind.at, message, format!("use {instead}"));
-        return None;
+    if reader.own.binds(text) || reader.outside.binds(text) {
+        return Some(text.to_owned());
     }
+    if Sort::of(text) == Sort::Operation {
+        let operation = Name { text: text.to_owned(), at: kind.at.clone() };
+        check_operation(&operation, &reader.own, reader.outside, reader.problems);
+        return Some(operation.text);
+    }
+    let instead = ELSEWHERE_BUILT_IN.iter().find(|(kind, _)| *kind == text);
     let near = names::hint(text, known).filter(|hint| hint.starts_with("did"));
-    let hint =
-        near.map_or_else(|| format!("known kinds: {all}"), |near| format!("{near} known kinds: {all}"));
-    reader.error("E0111", &kind.at, format!("there is no tool `{text}`"), hint);
+    if matches!(reader.outside, Outside::Unknown) && near.is_none() && !is_built_in(text) {
+        let message = format!("the tool `{text}` is not built in, and the definition does not bind it");
+        reader.error("W0257", &kind.at, message, how_to_bind(text));
+        return Some(text.to_owned());
+    }
+    let line = binding_line(text);
+    let (message, hint) = match (instead, near) {
+        (Some((_, instead)), _) => (
+            format!("the tool `{text}` is not built in, and no binding exists for this kind"),
+            format!("use {instead}, or bind the kind: `{line}`"),
+        ),
+        (None, Some(near)) => (format!("there is no tool `{text}`"), format!("{near} known kinds: {all}")),
+        (None, None) => {
+            (format!("there is no tool `{text}`"), format!("known kinds: {all}; or bind the kind: `{line}`"))
+        }
+    };
+    reader.error("E0111", &kind.at, message, hint);
     None
 }
 
@@ -221,6 +252,9 @@ fn needs(node: &Node, row: &ToolRow, fields: &[Entry], reader: &mut Reader<'_, '
             hint,
         );
     }
+}
+
+fn check_args(fields: &[Entry], reader: &mut Reader<'_, '_>) {
     let aliases: Vec<Entry> =
         fields.iter().filter(|field| field.key == "args" || field.key == "input").cloned().collect();
     if let [_, second] = &aliases[..] {

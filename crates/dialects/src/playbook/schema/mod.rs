@@ -84,5 +84,6 @@ fn words<T>(words: &[(&str, T)]) -> Value {
 
 fn kinds() -> Value {
     let names: Vec<&str> = tools().map(|tool| tool.kind).collect();
-    json!({ "enum": names })
+    // The known ones are for completion: bindings add others.
+    json!({ "anyOf": [{ "enum": names }, { "type": "string" }] })
 }

@@ -2,6 +2,7 @@
 
 use super::tools::{one, tool};
 use super::{Values, closed, kinds, open, or_null, refer, words};
+use crate::adapters::section_schema;
 use crate::playbook::language::{
     ACTIONS, ADMIT, ADMIT_THEN, ARC, ATTEMPTS_MAX, BACKOFFS, DEFAULTS, EXECUTOR, EXECUTOR_POLICY,
     EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
@@ -29,6 +30,7 @@ pub(super) fn root() -> Values {
         ("workload", or_null(json!({ "type": "object" }))),
         ("workflow", json!({ "type": "array", "minItems": 1, "items": refer("step") })),
         ("workbook", or_null(refer("workbook"))),
+        ("adapters", or_null(section_schema())),
     ]
 }
 

@@ -14,7 +14,7 @@ use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::compiled;
 use crate::traces;
-use crate::versions::{Version, for_editors};
+use crate::versions::{Version, for_editors, not_bound};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::programs_of;
+use windlass_dialects::{Overrides, bind, programs_of};
 use windlass_engine::{Answer, Request, retries};
-use windlass_kernel::{ExecutionId, with_defaults};
+use windlass_kernel::{ExecutionId, Net, with_defaults};
 use windlass_store::{Reader as _, Retry, RetryFrom, StoredDefinition, Which, WorkflowId};
 use windlass_views::{execution_id, workflow_id};
 
@@ -180,6 +180,10 @@ pub(crate) async fn retry(
         }
         _ => None,
     };
+    let other = match (&replacement, &version) {
+        (Some(_), Some(version)) => version.net(&app, &caller.tenant, &Overrides::default()).await?,
+        _ => None,
+    };
     let id = ExecutionId(ids::fresh_number()?);
     let before = match &replacement {
         Some(found) => inputs_under(&found.definition, &stored.state.head.inputs, id)?,
@@ -204,11 +208,11 @@ pub(crate) async fn retry(
         ..Retry::of(of)
     };
     if request.dry_run {
-        return preview(&app, &caller, retry, request.definition).await;
+        return preview(&app, &caller, (retry, other), request.definition).await;
     }
     let details = json!({ "executionId": execution_id(id) });
     let audit = Some(Box::new(caller.audit_entry("execution.retry", &execution_id(of), details)));
-    match app.ask(Request::Retry { id, retry, audit }).await? {
+    match app.ask(Request::Retry { id, retry, net: other, audit }).await? {
         Answer::Started(new) => {
             traces::trace_new(&app, new);
             log_action(&caller, "execution.retry", of);
@@ -245,16 +249,17 @@ fn check_request(request: &RetryRequest) -> Result<(), Problem> {
 async fn preview(
     app: &Arc<App>,
     caller: &Caller,
-    retry: Retry,
+    (retry, other): (Retry, Option<Arc<Net>>),
     definition: Option<String>,
 ) -> Result<Response, Problem> {
     let net = match definition {
         Some(text) => {
             let mut compiled = compiled(app, &caller.tenant, text).await?;
-            let net = compiled.net.take();
-            Some(Arc::new(net.ok_or_else(|| Problem::definition(compiled.errors()))?))
+            let net = compiled.net.take().ok_or_else(|| Problem::definition(compiled.errors()))?;
+            let net = bind(&net, app.versions.adapters()).map_err(|left| not_bound(&left))?;
+            Some(Arc::new(net))
         }
-        None => None,
+        None => other,
     };
     let of = retry.of;
     let readers = app.readers.of(&caller.tenant);

@@ -16,7 +16,7 @@ use crate::problem::{Detail, Problem, ProblemCode, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::missing_children;
 use crate::traces;
-use crate::versions::{Version, missing_secrets};
+use crate::versions::{Version, all_stored, missing_secrets};
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -241,11 +241,7 @@ pub(crate) async fn begin(
     if !found.is_empty() {
         return Err(bad_inputs(found));
     }
-    let missing = missing_secrets(app, &caller.tenant, &version.manifest.secrets).await?;
-    if let Some(first) = missing.first() {
-        let message = format!("{}; {}", first.message, first.hint.as_deref().unwrap_or_default());
-        return Err(Problem { details: missing, ..Problem::bad_request(message) });
-    }
+    all_stored(missing_secrets(app, &caller.tenant, &version.manifest.secrets).await?)?;
     let net = version.net(app, &caller.tenant, overrides).await?;
     let mut start = Start { defaults: version.workload.clone(), net, ..start };
     Arc::make_mut(&mut start.origin).definition = Some(version.definition);

@@ -5,7 +5,7 @@ use crate::body::{collect, is_flat_enough, media_type};
 use crate::problem::Problem;
 use axum::extract::{FromRequest, Request};
 use std::sync::Arc;
-use windlass_dialects::{Compiled, compile, compile_marked};
+use windlass_dialects::{Compiled, Outside, compile_for, compile_marked};
 use windlass_store::Tenant;
 
 const YAML: [&str; 5] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain"];
@@ -45,18 +45,21 @@ impl FromRequest<Arc<App>> for Text {
 /// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
 pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
     let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
+    let adapters = app.versions.adapters().clone();
     let compile_storable = move || {
-        let compiled = compile(&text);
+        let outside = Outside::Known(&adapters);
+        let compiled = compile_for(&text, outside);
         if compiled.literals.is_empty() {
             return Ok(compiled);
         }
         let marks = vault.with(|vault| vault.marks(&of))?;
-        Ok(compile_marked(&text, &marks))
+        Ok(compile_marked(&text, &marks, outside))
     };
     app.compiling.run(tenant, bytes, compile_storable).await?
 }
 
 /// Compiled on a thread that may take its time.
 pub(crate) async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
-    app.compiling.run(tenant, text.len(), move || compile(&text)).await
+    let adapters = app.versions.adapters().clone();
+    app.compiling.run(tenant, text.len(), move || compile_for(&text, Outside::Known(&adapters))).await
 }

@@ -79,9 +79,13 @@ impl Request {
         if let Some(auth) = fields.given("auth") {
             auth::apply(&Auth::read(auth, desk).await?, &mut request)?;
         }
-        if !request.method.is_safe() {
-            let key = HeaderValue::from_str(key).map_err(|_| invalid("the idempotency key is no header"))?;
-            request.headers.entry(IDEMPOTENCY_KEY).or_insert(key);
+        if desk.has_own_key || !request.method.is_safe() {
+            let key = HeaderValue::from_bytes(key.as_bytes())
+                .map_err(|_| invalid("the idempotency key has characters that no header can have"))?;
+            match desk.has_own_key {
+                true => drop(request.headers.insert(IDEMPOTENCY_KEY, key)),
+                false => drop(request.headers.entry(IDEMPOTENCY_KEY).or_insert(key)),
+            }
         }
         Ok(request)
     }
