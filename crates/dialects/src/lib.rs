@@ -5,6 +5,7 @@
 
 mod actions;
 mod adapters;
+mod bounded;
 mod code;
 mod diagnostic;
 mod document;
@@ -21,6 +22,7 @@ mod table;
 mod text;
 pub mod workflow;
 
+pub use actions::SodConstraint;
 pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};

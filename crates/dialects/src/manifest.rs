@@ -1,6 +1,7 @@
 //! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
 //! dry run and a check of rights need not compile again.
 
+use crate::actions::SodConstraint;
 use crate::adapters::{Outside, Unbound, list_unbound, works};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::Written;
@@ -46,6 +47,9 @@ pub struct Manifest {
     /// Calls that an adapters file has to bind before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unbound: Vec<Unbound>,
+    /// Rules about who may approve and complete its actions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sod_constraints: Vec<SodConstraint>,
 }
 
 /// A request under `/hooks` that starts the definition.

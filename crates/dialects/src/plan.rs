@@ -5,7 +5,7 @@ use windlass_views::DialectView;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "plan",
-    shape: "a list `steps`",
+    shape: "a plan has a list `steps`",
     has_shape: |root| has_key(root, "steps"),
     view: &DialectView::empty("plan"),
     nets_since: 0,

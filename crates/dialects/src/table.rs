@@ -18,7 +18,7 @@ use windlass_views::DialectView;
 #[derive(Clone, Copy)]
 pub struct Dialect {
     pub(crate) name: &'static str,
-    /// Describes the shape to an author whose document has none.
+    /// Describes the shape in one clause, to an author whose document has none.
     pub(crate) shape: &'static str,
     pub(crate) has_shape: fn(&Node) -> bool,
     /// Builds the view of an execution in the words of the dialect.
@@ -87,8 +87,7 @@ impl<'t> Dialects<'t> {
             }
             None => ("E0005", format!("this is not a definition: {} without steps", root.noun())),
         };
-        let shapes = self.supported().map(|dialect| format!("a {} has {}", dialect.name, dialect.shape));
-        let hint = shapes.collect::<Vec<_>>().join("; ");
+        let hint = self.supported().map(|dialect| dialect.shape).collect::<Vec<_>>().join("; ");
         problems.add(code, &(root.at.start..root.at.start), message, hint);
         found
     }

@@ -14,6 +14,9 @@ pub struct Pipeline {
     /// Laid over the token's arguments before the first task.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
+    /// JSON Schema that the arguments must fit before the first task is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_schema: Option<Value>,
     pub tasks: Vec<Task>,
     /// Written to the context after the last task, before the step routes; sees the step's own result by its name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -27,6 +30,9 @@ pub struct Pipeline {
     /// Set for the first step: when its keychain cannot be resolved, no later step runs either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlocks: bool,
+    /// Root of the results of earlier steps in templates, in the form ROOT.STEP.output. `inputs` is then the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs_root: Option<String>,
     /// Set for workflows: programs get a context, and their results follow the node contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Box<Node>>,

@@ -85,7 +85,7 @@ impl Listing<'_, '_> {
                     }
                     _ => waiting(WaitingKind::Manual, since, *deadline),
                 };
-                found.push(at_node(waits, step, &live.path));
+                found.push(at_node(waits, self.net.step(self.net.shown_as(live.step)), &live.path));
             }
         }
         let left = WAITING_MAX - found.len();

@@ -11,7 +11,7 @@ use windlass_dialects::{Dialect, Dialects};
 /// that have the YAML language server.
 #[derive(Debug, clap::Args)]
 pub struct Schema {
-    /// The dialect: playbook or workflow
+    /// The dialect: playbook, workflow or actions
     dialect: String,
 }
 

@@ -16,7 +16,9 @@ pub use marks::{Iterations, Mark, Marks, State, Taken, marks};
 use std::collections::BTreeSet;
 use std::fmt;
 use text::{bare, shortened};
-use windlass_kernel::net::{Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work};
+use windlass_kernel::net::{
+    Completion, Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work,
+};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::Pipeline;
 
@@ -216,7 +218,14 @@ fn frames_of(net: &Net) -> Vec<Option<usize>> {
 
 fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Option<&Marks>) -> Node {
     let is_final = net.policy().finish == Finish::Step(id);
-    let mut captions = vec![step.shown.as_ref().map_or_else(|| work(step), |shown| shown.kind.clone())];
+    let kind = step.shown.as_ref().map_or_else(|| work(step), |shown| shown.kind.clone());
+    let numbered = step.order > 0 && step.approves.is_none();
+    let mut captions = vec![if numbered { format!("{}. {kind}", step.order) } else { kind }];
+    captions.extend(step.tier.as_ref().map(|tier| format!("tier {tier}")));
+    if step.completion != Completion::Auto {
+        captions.push("completed by a person".to_owned());
+    }
+    captions.extend(step.compensation.as_ref().map(|hook| format!("undone by {}", undoing(&hook.work))));
     captions.extend(step.repeat.as_ref().map(repeat));
     captions.extend(gate(step));
     captions.extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source()))));
@@ -264,6 +273,13 @@ fn shape(step: &Step) -> Shape {
 fn kinds(spec: &serde_json::Value) -> Vec<String> {
     let pipeline: Pipeline = serde_json::from_value(spec.clone()).unwrap_or_default();
     pipeline.tasks.into_iter().map(|task| task.kind).collect()
+}
+
+/// The name of what undoes a step.
+fn undoing(work: &Work) -> String {
+    let Work::Task { spec } = work else { return "a hook".to_owned() };
+    let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
+    pipeline.tasks.first().map_or_else(|| "a hook".to_owned(), |task| task.label.clone())
 }
 
 fn work(step: &Step) -> String {

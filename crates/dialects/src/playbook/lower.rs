@@ -128,8 +128,7 @@ fn pipeline(playbook: &Playbook, def: &StepDef, keychain: Vec<Key>) -> Value {
         inline_bytes: def.inline_bytes.or(playbook.executor.inline_bytes),
         unlocks: is_entry && !keychain.is_empty(),
         keychain,
-        node: None,
-        idempotency: None,
+        ..Pipeline::default()
     };
     serde_json::to_value(pipeline).unwrap_or_default()
 }

@@ -27,7 +27,7 @@ pub(crate) use parse::bound_tool;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "playbook",
-    shape: "a list `workflow` whose entries have a name `step`",
+    shape: "a playbook has a list `workflow` whose entries have a name `step`",
     has_shape,
     view: &view::VIEW,
     // Before, values became parts of programs (docs/adr/0025).

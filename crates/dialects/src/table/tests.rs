@@ -12,7 +12,7 @@ use windlass_views::DialectView;
 
 const TOY: Dialect = Dialect {
     name: "toy",
-    shape: "a list `toys`",
+    shape: "a toy has a list `toys`",
     has_shape: |root| root.get("toys").is_some(),
     view: &DialectView::empty("toy"),
     nets_since: 0,

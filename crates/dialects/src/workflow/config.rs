@@ -2,11 +2,9 @@
 
 use super::language::{Field, Shape};
 use super::model::Seen;
-use super::retry::factor;
 use crate::document::{Kind, Node};
 use crate::read::{Key, Reader, Unknown, first_line, key};
 use windlass_expr::{Expr, Read, Template};
-use windlass_schemas::Schema;
 
 /// Fields that every type of node may have.
 const EVERYWHERE: [&str; 3] = ["retryPolicy", "retry", "timeoutMs"];
@@ -70,7 +68,7 @@ impl Checked<'_, '_, '_> {
                 _ => drop(self.reader.list(node, &label)),
             },
             Shape::Whole(from, to) => drop(self.reader.whole(node, &label, from..=to)),
-            Shape::Number(from, to) => drop(factor(node, &label, from, to, self.reader)),
+            Shape::Number(from, to) => drop(self.reader.number_between(node, &label, from, to)),
             Shape::Flag => drop(self.reader.boolean(node, &label)),
             Shape::Duration => drop(self.reader.duration_ms(node, &label)),
             Shape::Choice(words) => {
@@ -84,7 +82,7 @@ impl Checked<'_, '_, '_> {
             }
             Shape::Texts => self.texts(node, &label),
             Shape::Variables => self.variables(node, &label),
-            Shape::Schema => self.schema(node, &label),
+            Shape::Schema => drop(self.reader.json_schema(node, &label)),
             Shape::Object(fields) => self.object(node, fields, &label),
             Shape::Items(fields) => {
                 for item in self.reader.list(node, &label).unwrap_or_default() {
@@ -138,19 +136,6 @@ impl Checked<'_, '_, '_> {
         }
     }
 
-    fn schema(&mut self, node: &Node, label: &str) {
-        let Some(schema) = schema_of(node) else {
-            let message = format!("{label} is not a JSON Schema");
-            let hint = "write an object: `{type: object, properties: {...}}`".to_owned();
-            self.reader.error("E0101", &first_line(node), message, hint);
-            return;
-        };
-        if let Err(problem) = Schema::new(&schema) {
-            let message = format!("{label} is not a usable JSON Schema: {problem}");
-            self.reader.error("E0140", &first_line(at_pointer(node, &problem.pointer)), message, None);
-        }
-    }
-
     /// Compiles every string of a tree.
     pub(super) fn templates(&mut self, node: &Node) {
         if let Kind::Text(text) = &node.kind {
@@ -199,23 +184,6 @@ pub(super) fn bare(text: &str) -> &str {
     let inner = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     let inner = inner.map(|inner| inner.trim_start_matches('-').trim_end_matches('-').trim());
     inner.filter(|inner| !inner.contains("{{") && !inner.contains("}}")).unwrap_or(text)
-}
-
-pub(super) fn schema_of(node: &Node) -> Option<serde_json::Value> {
-    let found = match &node.kind {
-        Kind::Text(text) => serde_json::from_str(text).ok()?,
-        _ => node.json(),
-    };
-    Some(found).filter(serde_json::Value::is_object)
-}
-
-/// The part of a document that a JSON pointer names, as far as it leads.
-fn at_pointer<'n>(node: &'n Node, pointer: &str) -> &'n Node {
-    let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-    steps.fold(node, |node, step| {
-        let item = || node.items().get(step.parse::<usize>().ok()?);
-        node.get(&step).or_else(item).unwrap_or(node)
-    })
 }
 
 fn keys(fields: &[Field]) -> Vec<Key> {

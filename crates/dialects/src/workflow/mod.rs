@@ -19,6 +19,7 @@ pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
 
 use crate::adapters::Adapters;
+use crate::bounded::schema_defaults;
 use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::manifest::{Lowered, Manifest};
@@ -28,7 +29,7 @@ use windlass_kernel::net::FailureMode;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "workflow",
-    shape: "`nodes` and `edges`",
+    shape: "a workflow has `nodes` and `edges`",
     has_shape: |root| has_key(root, "nodes"),
     view: &view::VIEW,
     nets_since: 0,
@@ -63,7 +64,7 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
         path: None,
         status: workflow.status,
         net,
-        workload: triggers::input_defaults(workflow.inputs.as_ref()),
+        workload: schema_defaults(workflow.inputs.as_ref()),
         manifest: Manifest { inputs_schema: workflow.inputs, ..manifest },
         written: workflow.written,
     }

@@ -7,6 +7,7 @@ use super::language::{
 };
 use super::model::{EdgeDef, NodeDef, Settings, Workflow};
 use super::{credentials, retry, triggers};
+use crate::bounded::TIMEOUT_MAX_MS;
 use crate::document::{Entry, Node};
 use crate::names;
 use crate::playbook::keychain::{place, plain};
@@ -20,19 +21,16 @@ const NAME_MAX: usize = 255;
 const NODES_MAX: usize = 5_000;
 const EDGES_MAX: usize = 10_000;
 
-/// An execution may run for a year at most.
-const TIMEOUT_MAX_MS: f64 = 365.0 * 86_400_000.0;
-
 pub(super) fn workflow(root: &Node, reader: &mut Reader<'_, '_>) -> Workflow {
     let mut workflow = Workflow::default();
     let Some(entries) = reader.map(root, "a workflow") else { return workflow };
     reader.known(entries, "the workflow", ROOT, Unknown::Warning);
     workflow.name =
-        given(root, "name").and_then(|node| limited(node, "`name` of the workflow", NAME_MAX, reader));
+        given(root, "name").and_then(|node| reader.limited(node, "`name` of the workflow", NAME_MAX));
     for key in ["id", "description"] {
         if let Some(node) = given(root, key) {
             let max = if key == "id" { ID_MAX } else { usize::MAX };
-            limited(node, &format!("`{key}` of the workflow"), max, reader);
+            reader.limited(node, &format!("`{key}` of the workflow"), max);
         }
     }
     if let Some(status) = given(root, "status") {
@@ -48,15 +46,6 @@ pub(super) fn workflow(root: &Node, reader: &mut Reader<'_, '_>) -> Workflow {
     workflow
 }
 
-pub(super) fn limited(node: &Node, what: &str, max: usize, reader: &mut Reader<'_, '_>) -> Option<String> {
-    let text = reader.text(node, what)?;
-    if text.chars().count() > max {
-        let message = format!("{what} has {} characters, more than {max}", text.chars().count());
-        reader.error("E0143", &first_line(node), message, "shorten it".to_owned());
-    }
-    Some(text.to_owned())
-}
-
 fn settings(node: &Node, reader: &mut Reader<'_, '_>) -> Settings {
     let mut settings = Settings::default();
     let Some(entries) = reader.map(node, "`settings`") else { return settings };
@@ -66,7 +55,7 @@ fn settings(node: &Node, reader: &mut Reader<'_, '_>) -> Settings {
     }
     if let Some(node) = given(node, "timeout") {
         settings.timeout_ms =
-            retry::factor(node, "`timeout` of `settings`", 1.0, TIMEOUT_MAX_MS, reader).map(|ms| ms as u64);
+            reader.number_between(node, "`timeout` of `settings`", 1.0, TIMEOUT_MAX_MS).map(|ms| ms as u64);
     }
     if let Some(node) = given(node, "maxParallel") {
         settings.max_parallel = reader.whole(node, "`maxParallel` of `settings`", 1..=100_000);
@@ -124,7 +113,7 @@ fn node(
         reader.error("E0102", &first_line(item), "a node has no `id`", "add `id: ...`".to_owned());
         return None;
     };
-    limited(id, "`id` of a node", ID_MAX, reader)?;
+    reader.limited(id, "`id` of a node", ID_MAX)?;
     let id = reader.name(id, "`id` of a node")?;
     let what = format!("node `{}`", id.text);
     drawn(entries, &what, DRAWN_NODE, NODE, reader);
@@ -135,7 +124,7 @@ fn node(
     let found = Parts { node: item, data };
     let kind = kind(&found, item, &what, reader)?;
     let title = found.get(&["label", "name"]);
-    let title = title.and_then(|node| limited(node, &format!("`name` of {what}"), NAME_MAX, reader));
+    let title = title.and_then(|node| reader.limited(node, &format!("`name` of {what}"), NAME_MAX));
     let description = found.get(&["description"]).and_then(Node::text).unwrap_or_default().to_owned();
     let empty = Node { kind: crate::document::Kind::Map(Vec::new()), at: item.at.start..item.at.start };
     let config = found.get(&["config"]).unwrap_or(&empty);
@@ -147,7 +136,7 @@ fn node(
     let own = policy.and_then(|node| retry::policy(node, &format!("`retryPolicy` of {what}"), reader));
     let timeout = given(config, "timeoutMs").or_else(|| found.get(&["timeoutMs"]));
     let timeout_ms = timeout
-        .and_then(|node| retry::factor(node, &format!("`timeoutMs` of {what}"), 1.0, TIMEOUT_MAX_MS, reader))
+        .and_then(|node| reader.number_between(node, &format!("`timeoutMs` of {what}"), 1.0, TIMEOUT_MAX_MS))
         .map(|ms| ms as u64);
     let earlier = written.len();
     let maker = Maker {
@@ -169,7 +158,7 @@ fn node(
         seen,
         credentials,
         env: given(config, "env").and_then(|env| env.json().as_object().cloned()).unwrap_or_default(),
-        parameters: found.get(&["parameters"]).and_then(super::config::schema_of),
+        parameters: found.get(&["parameters"]).and_then(crate::bounded::schema_of),
         retry: own,
         timeout_ms,
         id,
@@ -222,7 +211,7 @@ fn edge(item: &Node, reader: &mut Reader<'_, '_>) -> Option<EdgeDef> {
     let entries = reader.map(item, "an edge")?;
     drawn(entries, "an edge", DRAWN_EDGE, EDGE, reader);
     if let Some(id) = given(item, "id") {
-        limited(id, "`id` of an edge", NAME_MAX, reader)?;
+        reader.limited(id, "`id` of an edge", NAME_MAX)?;
     }
     let mut end = |key: &str| match given(item, key) {
         Some(node) => reader.name(node, &format!("`{key}` of an edge")),

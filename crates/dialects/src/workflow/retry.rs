@@ -1,20 +1,14 @@
 //! Retry policies in the document's words.
 
 use super::language::{BACKOFFS, RETRY};
-use super::parse::limited;
+use crate::bounded::{CODE_MAX, DELAY_MAX_MS, never_retried};
 use crate::document::Node;
 use crate::read::{Reader, Unknown};
 use serde::Deserialize;
-use windlass_kernel::ErrorClass;
 use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 
 /// Tries after the first one that a policy may ask for.
 const RETRIES_MAX: u32 = 1_000;
-/// A pause between tries is at most a month.
-const DELAY_MAX_MS: u32 = 30 * 24 * 60 * 60 * 1_000;
-
-/// Characters of a code, of the columns that stores have for them.
-const CODE_MAX: usize = 50;
 
 /// What nodes have that say nothing: three retries, after about 1, 2 and 4 seconds.
 #[must_use]
@@ -50,16 +44,16 @@ pub(super) fn policy(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Op
         retry.max_ms = reader.whole(node, "`maxDelayMs`", 0..=DELAY_MAX_MS)?.into();
     }
     if let Some(node) = given("backoffMultiplier") {
-        retry.multiplier = factor(node, "`backoffMultiplier`", 1.0, 1_000.0, reader)?;
+        retry.multiplier = reader.number_between(node, "`backoffMultiplier`", 1.0, 1_000.0)?;
     }
     if let Some(node) = given("jitterFactor") {
-        retry.jitter = factor(node, "`jitterFactor`", 0.0, 1.0, reader)?;
+        retry.jitter = reader.number_between(node, "`jitterFactor`", 0.0, 1.0)?;
     }
     if let Some(node) = given("retryableErrors") {
         let items = reader.list(node, "`retryableErrors`")?;
         let mut codes = Vec::new();
         for item in items {
-            let Some(code) = limited(item, "an error code", CODE_MAX, reader) else { continue };
+            let Some(code) = reader.limited(item, "an error code", CODE_MAX) else { continue };
             if let Some(why) = never_retried(&code) {
                 reader.error("E0118", &item.at, why, Some("remove it".to_owned()));
             }
@@ -68,29 +62,6 @@ pub(super) fn policy(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Op
         retry.on = RetryOn::Only(codes);
     }
     Some(retry)
-}
-
-/// Returns why an entry of `retryableErrors` can have no effect: errors of some classes are never retried.
-fn never_retried(code: &str) -> Option<String> {
-    let all = [ErrorClass::Validation, ErrorClass::Policy, ErrorClass::Auth, ErrorClass::Conflict];
-    let class = all.into_iter().find(|class| class.name() == code).unwrap_or(ErrorClass::of_code(code));
-    let never = class.retryable() == Some(false);
-    never.then(|| format!("`{code}` can never be retried: errors of the class `{}` are final", class.name()))
-}
-
-pub(super) fn factor(
-    node: &Node,
-    what: &str,
-    from: f64,
-    to: f64,
-    reader: &mut Reader<'_, '_>,
-) -> Option<f64> {
-    let number = reader.number(node, what)?;
-    if !(from..=to).contains(&number) {
-        reader.error("E0118", &node.at, format!("{what} must be a number from {from} to {to}"), None);
-        return None;
-    }
-    Some(number)
 }
 
 /// `options.retryPolicy` of a start: the document's RetryPolicy, every field with its default.

@@ -1,24 +1,17 @@
 //! Triggers of a workflow: the requests that start it, and the inputs that they take.
 
-use super::config::{given, schema_of};
+use super::config::given;
 use super::language::{Kind, NodeKind};
+use crate::bounded::schema_of;
 use crate::document::Node;
 use crate::manifest::Hook;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Returns the schema of the inputs: that of the first trigger that has one.
 pub(super) fn inputs_schema(root: &Node) -> Option<Value> {
     let nodes = root.get("nodes").map(Node::items).unwrap_or_default();
     let schema = |node| schema_of(given(given(trigger_config(node)?, "manualConfig")?, "inputPayload")?);
     nodes.iter().find_map(schema)
-}
-
-/// Returns the defaults that the schema has for inputs.
-pub(super) fn input_defaults(schema: Option<&Value>) -> Map<String, Value> {
-    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
-    let default =
-        |(name, property): (&String, &Value)| Some((name.clone(), property.get("default")?.clone()));
-    properties.into_iter().flatten().filter_map(default).collect()
 }
 
 /// Returns the requests that start the workflow. Of two triggers with the same request, the stricter one holds.

@@ -36,6 +36,12 @@ fn problems_of_workflows_are_worded_so() {
 }
 
 #[test]
+fn problems_of_actions_are_worded_so() {
+    expect_file!["../diagnostics/actions.txt"]
+        .assert_eq(&rendered(include_str!("../diagnostics/actions.txt")));
+}
+
+#[test]
 fn problems_of_documents_are_worded_so() {
     expect_file!["../diagnostics/documents.txt"]
         .assert_eq(&rendered(include_str!("../diagnostics/documents.txt")));

@@ -1,5 +1,6 @@
 //! Definitions in, diagnostics or Nets out.
 
+mod actions;
 mod compiled;
 mod diagnostics;
 mod documented;

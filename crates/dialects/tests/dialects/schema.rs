@@ -17,15 +17,23 @@ fn schema(dialect: &str) -> Value {
 }
 
 fn validator(dialect: &str) -> &'static Validator {
-    static VALIDATORS: [OnceLock<Validator>; 2] = [OnceLock::new(), OnceLock::new()];
+    const DIALECTS: [&str; 3] = ["playbook", "workflow", "actions"];
+    static VALIDATORS: [OnceLock<Validator>; 3] = [const { OnceLock::new() }; 3];
     let schema = || schema(dialect);
-    VALIDATORS[usize::from(dialect == "workflow")]
+    VALIDATORS[DIALECTS.iter().position(|name| *name == dialect).expect("a dialect with a schema")]
         .get_or_init(|| jsonschema::draft202012::new(&schema()).expect("the schema is one"))
 }
 
 fn complaints(text: &str) -> Vec<String> {
     let document = as_json(text).expect("the text is YAML");
-    let dialect = if document.get("nodes").is_some() { "workflow" } else { "playbook" };
+    let is = |key: &str| document.get(key).is_some();
+    let dialect = if is("nodes") {
+        "workflow"
+    } else if is("actions") {
+        "actions"
+    } else {
+        "playbook"
+    };
     validator(dialect)
         .iter_errors(&document)
         .map(|error| format!("{}: {error}", error.instance_path()))

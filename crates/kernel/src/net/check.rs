@@ -113,6 +113,7 @@ fn check_references(spec: &NetSpec, problems: &mut Vec<Problem>) {
         step.router.arcs.iter().for_each(|arc| check(format!("an arc of `{}`", step.name), arc.to));
         step.reads.iter().for_each(|id| check(format!("what `{}` reads", step.name), *id));
         step.region.iter().for_each(|id| check(format!("the loop around `{}`", step.name), *id));
+        step.approves.iter().for_each(|id| check(format!("the approval `{}`", step.name), *id));
     }
     spec.policy.entry.iter().for_each(|id| check("the entry".into(), *id));
     if let Finish::Step(id) = spec.policy.finish {

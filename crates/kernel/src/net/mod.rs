@@ -176,6 +176,12 @@ impl Net {
             || self.members(id).iter().any(|member| self.asks_people(*member))
     }
 
+    /// Returns the step that people know this one by: the step that an approval precedes, or the step itself.
+    #[must_use]
+    pub fn shown_as(&self, id: StepId) -> StepId {
+        self.step(id).approves.unwrap_or(id)
+    }
+
     /// Returns whether a loop around the step has an arc that handles its failure.
     #[must_use]
     pub fn handles_outside(&self, id: StepId) -> bool {

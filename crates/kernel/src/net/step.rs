@@ -58,6 +58,12 @@ pub struct Step {
     /// The work reads the time at which its attempt was decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clock: bool,
+    /// How much people take part in the step, in the words of its dialect. Evidence notes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// The step that this approval precedes. People see both as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approves: Option<StepId>,
 }
 
 /// Display text of a step, in addition to its name.
@@ -92,6 +98,8 @@ impl Step {
             trigger: false,
             shown: None,
             clock: false,
+            tier: None,
+            approves: None,
         }
     }
 

@@ -122,6 +122,9 @@ impl EvidenceProjection {
         let action = |outcome, failure: Option<&Failure>, times: Option<&Times>| {
             Some(self.action(net, firing, outcome, at).failing(failure).timed(times))
         };
+        if net.step(firing.step).approves.is_some() {
+            return self.approval_evidence(net, firing, change, at);
+        }
         match change {
             FiringChange::RetryScheduled { failure, .. } => {
                 action(Outcome::Failed, Some(failure), None).map(Evidence::not_terminal)
@@ -142,9 +145,33 @@ impl EvidenceProjection {
         }
     }
 
+    /// An approval before an action is evidence of the action, and does not end it.
+    fn approval_evidence(
+        &self,
+        net: &Net,
+        firing: &FiringRef,
+        change: &FiringChange,
+        at: Millis,
+    ) -> Option<Evidence> {
+        let entry = |outcome| self.action(net, firing, outcome, at).not_terminal();
+        match change {
+            FiringChange::CompletedManually { note, .. } => {
+                Some(entry(manual(&note.outcome)).by_person(note))
+            }
+            FiringChange::Failed { failure, .. } => Some(entry(Outcome::Failed).failing(Some(failure))),
+            FiringChange::Dropped(how) => Some(entry(gone(*how))),
+            any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded
+                AwaitingManual Done LoopStarted IterationStarted IterationEnded ChildStarted ChildPaused
+                ChildReturned AgentDecided Routed] => None,
+        }
+    }
+
     fn action(&self, net: &Net, firing: &FiringRef, outcome: Outcome, at: Millis) -> Evidence {
-        let mut entry = self.blank(Category::Action, outcome, at);
-        entry.action_id = Some(net.step(firing.step).name.clone());
+        let step = net.step(firing.step);
+        let category = if step.approves.is_some() { Category::Approval } else { Category::Action };
+        let mut entry = self.blank(category, outcome, at);
+        entry.action_id = Some(net.step(net.shown_as(firing.step)).name.clone());
+        entry.notes = step.tier.as_ref().map(|tier| format!("execution tier {tier}"));
         entry.path.clone_from(&firing.path.0);
         entry.attempt = firing.attempt.map(|attempt| attempt.number);
         entry.started_at_iso = firing.attempt.map(|attempt| time(attempt.began_at));

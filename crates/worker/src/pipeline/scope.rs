@@ -7,7 +7,8 @@
 //! undefined, whatever a caller sends.
 //!
 //! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, `nodes.NAME.item` is that
-//! of a loop around, and the name of a credential of the node means nothing else.
+//! of a loop around, and the name of a credential of the node means nothing else. Other dialects name the root of these outputs
+//! in the pipeline: `actions.NAME.output`.
 
 use super::cursor::Cursor;
 use super::opened::Opened;
@@ -149,6 +150,12 @@ impl<'r> View<'r> {
         self.work.spec.get("node").is_some()
     }
 
+    /// The root of outputs in the form ROOT.STEP.output, if the dialect has one.
+    fn outputs_root(&self) -> Option<&'r str> {
+        let named = self.work.spec.get("outputs_root").and_then(Value::as_str);
+        named.or_else(|| self.is_node().then_some("nodes"))
+    }
+
     /// Outputs where a workflow looks for them.
     fn node(&self, name: &str) -> Found<'r> {
         if let Some(lap) = self.around(name) {
@@ -266,9 +273,9 @@ impl Scope for View<'_> {
         match (root, key) {
             ("keychain", key) => self.keychain(key),
             ("workload", _) => part(self.workload(), key),
-            ("inputs", _) if self.is_node() => part(self.workload(), key),
-            ("nodes", Some(name)) if self.is_node() => self.node(name),
-            ("nodes", None) if self.is_node() => Some(Cow::Owned(self.nodes())),
+            ("inputs", _) if self.outputs_root().is_some() => part(self.workload(), key),
+            (root, Some(name)) if self.outputs_root() == Some(root) => self.node(name),
+            (root, None) if self.outputs_root() == Some(root) => Some(Cow::Owned(self.nodes())),
             ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
             ("args", _) => part(self.args(), key),

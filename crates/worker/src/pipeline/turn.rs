@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use windlass_artifact::Source;
 use windlass_protocol::{CHILD_KIND, ErrorClass, Failure, Outcome, Report, Task};
+use windlass_schemas::{Misfit, Schema};
 
 impl Run {
     pub(super) fn place(&mut self) -> Result<(), Trouble> {
@@ -28,11 +29,14 @@ impl Run {
     }
 
     fn bind_args(&mut self) -> Result<(), Trouble> {
-        if self.pipeline.args.is_empty() {
+        if self.pipeline.args.is_empty() && self.pipeline.args_schema.is_none() {
             return Ok(());
         }
         let view = View::new(&self.work, &self.cursor, &self.shelf);
         let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
+        if let Some(schema) = &self.pipeline.args_schema {
+            check_args(schema, &own)?;
+        }
         let laid = render::laid(view.args().as_deref(), own);
         let laid = self.shelf.settled(Ok(laid))?;
         self.cursor.args = Some(self.shelf.lighten(laid, Source::Outside));
@@ -118,6 +122,20 @@ fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value
         config.insert(key.clone(), render::field(&view, key, value, &place)?);
     }
     Ok((config, args.unwrap_or_default()))
+}
+
+/// Checks arguments before the first call. Only hooks have a schema, so that few runs pay for its compilation.
+fn check_args(schema: &Value, args: &Map<String, Value>) -> Result<(), Box<Failure>> {
+    let refused = |message: String| failure(ErrorClass::Validation, "VALIDATION_ERROR", message);
+    let schema = Schema::new(schema)
+        .map_err(|problem| refused(format!("the schema of the arguments cannot be used: {problem}")))?;
+    match schema.validate(&Value::Object(args.clone())).err().and_then(|misfits| misfits.into_iter().next()) {
+        None => Ok(()),
+        Some(Misfit { pointer, message }) => {
+            let place = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
+            Err(refused(format!("the arguments do not fit their schema{place}: {message}")))
+        }
+    }
 }
 
 fn bad_cursor(error: &str) -> Box<Failure> {

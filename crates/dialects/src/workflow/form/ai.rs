@@ -29,7 +29,7 @@ pub(super) fn llm(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         ("enableStreaming", "stream"),
     ];
     put(maker, &mut config, &fields);
-    if let Some(schema) = maker.get("jsonSchema").and_then(crate::workflow::config::schema_of) {
+    if let Some(schema) = maker.get("jsonSchema").and_then(crate::bounded::schema_of) {
         config.insert("json_schema".to_owned(), schema);
     }
     Some(Form::Task(TaskForm { tool: "llm", config, ..TaskForm::default() }))

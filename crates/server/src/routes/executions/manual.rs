@@ -156,7 +156,8 @@ fn find_waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fenc
     let Some(step) = loaded.net.find(name).or_else(|| loaded.net.find(bare)) else {
         return Err(Problem::not_found("action", name));
     };
-    let runs = loaded.stored.state.runs.iter().filter(|(_, run)| run.step == step);
+    // The approval before an action is answered by the name of the action.
+    let runs = loaded.stored.state.runs.iter().filter(|(_, run)| loaded.net.shown_as(run.step) == step);
     let open: Vec<(String, RunId, Fence)> = runs
         .filter_map(|(id, run)| match run.state {
             RunState::Manual { fence, .. } => {
@@ -178,6 +179,8 @@ fn find_waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fenc
         }
         [] => {}
     }
-    let ended = loaded.history.last_manual_end(step);
+    let approval = loaded.net.steps().find(|(_, other)| other.approves == Some(step)).map(|(id, _)| id);
+    let ended =
+        loaded.history.last_manual_end(step).or(loaded.history.last_manual_end(approval.unwrap_or(step)));
     ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person")))
 }
