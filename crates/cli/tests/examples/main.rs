@@ -288,6 +288,48 @@ fn workflow_fleet_inspects_every_ship() {
 }
 
 #[test]
+fn actions_order_writes_and_sends_an_invoice() {
+    let place = place();
+    let output = run(&place, "actions-order", &[], 0);
+    assert_eq!(output["outputs"]["stdout"], "to ada@example.com, invoice 2026-3 over 120\n");
+    let output = run(&place, "actions-order", &["customer=Grace", "amount=75"], 0);
+    assert_eq!(output["outputs"]["stdout"], "to grace@example.com, invoice 2026-5 over 75\n");
+    place
+        .windlass(&["run", "examples/actions-order.yaml", "--input", "amount=0"])
+        .expect(2)
+        .says("inputs.amount");
+}
+
+#[test]
+fn actions_graph_publishes_only_what_a_person_approved() {
+    for (answer, code, status) in [("approve", 0, "Succeeded"), ("reject", 1, "Failed")] {
+        let place = place();
+        let output = run(&place, "actions-graph", &[], 5);
+        let id = output["executionId"].as_str().expect("an id");
+        place.windlass(&["executions", answer, id, "publish"]).expect(0);
+        let output = place.windlass(&["run", "--resume", id, "--json"]).expect(code).json();
+        assert_eq!(output["view"]["status"], status);
+        if code == 0 {
+            assert_eq!(output["outputs"]["stdout"], "windlass-1.4.0.tar.gz is out, 12 tests passed\n");
+        }
+    }
+}
+
+#[test]
+fn actions_saga_undoes_its_bookings_the_newest_first() {
+    let place = place();
+    assert_eq!(run(&place, "actions-saga", &[], 0)["outputs"], json!({ "booked": "outside" }));
+    let output = run(&place, "actions-saga", &["cabin=none"], 1);
+    let compensation = &output["view"]["compensation"];
+    assert_eq!((&compensation["attempted"], &compensation["succeeded"]), (&json!(2), &json!(2)));
+    let entries = compensation["entries"].as_array().expect("entries").iter();
+    let undone: Vec<&str> = entries.filter_map(|entry| entry["operation"].as_str()).collect();
+    assert_eq!(undone, ["hotel:cancel", "train:cancel"]);
+    let logs = place.windlass(&["executions", "logs", "@last"]).expect(0).out;
+    assert!(logs.contains("ticket T-Bergen is cancelled: the journey failed"), "{logs}");
+}
+
+#[test]
 fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
     let place = place();
     let readme = fs::read_to_string(examples().join("README.md")).expect("it is there");

@@ -1,5 +1,7 @@
 //! `windlass run`, `executions` and `admin` from outside: the real program on real folders.
 
+mod actions;
+mod actions_retry;
 mod admin;
 mod bindings;
 mod care;
@@ -16,6 +18,9 @@ mod loops;
 mod nodes;
 mod other_engines;
 mod reach;
+#[expect(dead_code, clippy::unwrap_used, reason = "tests of servers use more of it, and fail by panicking")]
+#[path = "../serve/receiver.rs"]
+mod receiver;
 mod retry;
 mod retry_partial;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
