@@ -45,39 +45,62 @@ pub(crate) fn retry(
             return Err(Broken::new("R12", format!("{from:?} cannot be planned: {rejected}")));
         }
     };
-    let past = Completed::read(journal);
-    past.check_plan(net, target, &plan)?;
-    if !plan.refused.is_empty() {
-        return Ok(());
-    }
-    if let (Some(RetryPoint::Step(from)), None) = (from, &changed) {
-        // A failure that an arc handled is kept too.
-        let is_done = |kept: &&PlannedFiring| past.firings.values().any(|(step, _, _)| *step == kept.step);
-        let kept = plan.imports.iter().filter(is_done).map(|firing| firing.step.index()).collect();
-        check_kept(scenario, trace, Some(from.index()), &kept)?;
-    }
-    let mut life = Life::begin(target, now);
-    let carried = match sabotage {
-        Some(Sabotage::RetryRepeatsCompleted) => repeat_more(net, journal, target),
-        _ => None,
+    // A failing seed is understood by the retry it made.
+    let explain = |broken: Broken| {
+        let change =
+            changed.as_ref().map_or("the same definition".to_owned(), |new| describe_change(net, new));
+        let Broken { rule, what } = broken;
+        let taken: Vec<String> =
+            plan.records().iter().map(|record| format!("    {:?}", record.event)).collect();
+        let plan =
+            format!("imports {:?}\nruns {:?}\ntaken over\n{}", plan.imports, plan.runs, taken.join("\n"));
+        Broken::new(rule, format!("{what}; a retry from {from:?} under {change}\n{plan}\n"))
     };
-    let carried = carried.as_ref().unwrap_or(&plan);
-    let mut records = carried.records().to_vec();
-    if sabotage == Some(Sabotage::RetryLosesResult) {
-        lose_results(&mut records);
-    }
-    let began = records.len();
-    life.fold(records)?;
-    life.begin_by(carried)?;
-    if life.state.head.id != ExecutionId(2) {
-        return Err(Broken::new("R12", "a retry has the name of the old execution"));
-    }
-    life.live_kindly()?;
-    past.check_life(net, &plan, &life, began)?;
-    if changed.is_none() {
-        check_fired(scenario, &life)?;
-    }
-    Ok(())
+    let live = || -> Result<(), Broken> {
+        let past = Completed::read(journal);
+        past.check_plan(net, target, &plan)?;
+        if !plan.refused.is_empty() {
+            return Ok(());
+        }
+        if let (Some(RetryPoint::Step(from)), None) = (from, &changed) {
+            // A failure that an arc handled is kept too.
+            let is_done =
+                |kept: &&PlannedFiring| past.firings.values().any(|(step, _, _)| *step == kept.step);
+            let kept = plan.imports.iter().filter(is_done).map(|firing| firing.step.index()).collect();
+            check_kept(scenario, trace, Some(from.index()), &kept)?;
+        }
+        let mut life = Life::begin(target, now);
+        let carried = match sabotage {
+            Some(Sabotage::RetryRepeatsCompleted) => repeat_more(net, journal, target),
+            _ => None,
+        };
+        let carried = carried.as_ref().unwrap_or(&plan);
+        let mut records = carried.records().to_vec();
+        if sabotage == Some(Sabotage::RetryLosesResult) {
+            lose_results(&mut records);
+        }
+        let began = records.len();
+        life.fold(records)?;
+        life.begin_by(carried)?;
+        if life.state.head.id != ExecutionId(2) {
+            return Err(Broken::new("R12", "a retry has the name of the old execution"));
+        }
+        life.live_kindly()?;
+        past.check_life(net, &plan, &life, began)?;
+        if changed.is_none() {
+            check_fired(scenario, &life)?;
+        }
+        Ok(())
+    };
+    live().map_err(explain)
+}
+
+fn describe_change(old: &Net, new: &Net) -> String {
+    let (before, after) = (&old.spec().steps, &new.spec().steps);
+    let changed = after.iter().zip(0..).find(|(step, place)| before.get(*place) != Some(*step));
+    changed.map_or_else(String::new, |(step, place)| {
+        format!("another definition of step {place} ({})", step.name)
+    })
 }
 
 /// A plan from the first firing on, whatever the preview said.
@@ -149,6 +172,8 @@ fn change_definition(net: &Net, rng: &mut Rng) -> Option<Net> {
 struct Completed {
     /// Step, path and output of each firing that routing or a loop began.
     firings: BTreeMap<RunId, (StepId, Path, Arc<serde_json::Value>)>,
+    /// Number of each firing among those of its step, from 1; an iteration has the number of its loop.
+    numbers: BTreeMap<RunId, u32>,
     /// Firings whose compensation ran.
     undone: BTreeSet<RunId>,
 }
@@ -156,10 +181,23 @@ struct Completed {
 impl Completed {
     fn read(journal: &[Record]) -> Completed {
         let mut live = BTreeMap::new();
-        let mut completed = Completed { firings: BTreeMap::new(), undone: BTreeSet::new() };
+        let mut completed =
+            Completed { firings: BTreeMap::new(), numbers: BTreeMap::new(), undone: BTreeSet::new() };
+        let mut counts: BTreeMap<StepId, u32> = BTreeMap::new();
         for record in journal {
             match &record.event {
+                Event::Skipped { step, .. } => *counts.entry(*step).or_default() += 1,
                 Event::Fired { run, step, path, role, .. } => {
+                    let number = match role {
+                        Role::Iteration { of, .. } => completed.numbers.get(of).copied().unwrap_or(1),
+                        Role::Hook { .. } => 0,
+                        Role::Routed | Role::Final | Role::Tool { .. } => {
+                            let count = counts.entry(*step).or_default();
+                            *count += 1;
+                            *count
+                        }
+                    };
+                    completed.numbers.insert(*run, number);
                     live.insert(*run, (*step, path.clone(), role.clone()));
                 }
                 Event::Done { run, output, .. } => match live.remove(run) {
@@ -171,6 +209,7 @@ impl Completed {
                 },
                 Event::Restarted { .. } => {
                     completed.firings.clear();
+                    counts.clear();
                     live.clear();
                 }
                 _ => {}
@@ -220,7 +259,10 @@ impl Completed {
             })
             .collect();
         for (run, (step, path, output)) in &self.firings {
-            let is_listed = |firing: &&PlannedFiring| firing.step == *step && firing.path == *path;
+            let number = self.numbers.get(run).copied();
+            let is_listed = |firing: &&PlannedFiring| {
+                firing.step == *step && firing.path == *path && Some(firing.firing) == number
+            };
             let imports = plan.imports.iter().filter(is_listed).count();
             let runs = plan.runs.iter().filter(|(firing, _, _)| is_listed(&firing)).count();
             if imports == 0 {

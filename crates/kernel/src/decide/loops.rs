@@ -142,7 +142,8 @@ pub(super) fn end_iteration(d: &mut Draft<'_>, of: RunId, index: u32, failed: bo
         Err(NoValue::Failed(failure)) => {
             let output = None;
             d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true, output })?;
-            if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open == 0) {
+            // Iterations that a retry has yet to finish end first.
+            if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open + repeat.parked == 0) {
                 return ending::fail(d, of, *failure, ending::EndDetails::default());
             }
         }

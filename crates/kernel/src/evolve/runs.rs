@@ -404,6 +404,9 @@ pub(super) fn iteration_ended(
         }
         let run = state.run(id).ok_or("a loop that is not live")?;
         let (step, path) = (run.step, run.path.child(index));
+        if scope.open > 0 {
+            takeover::drop_added_steps(state, net, step, &path);
+        }
         for member in net.members(step) {
             state.latest.remove(&(*member, path.clone()));
             if state.head.imported.contains(member) {

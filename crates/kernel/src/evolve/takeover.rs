@@ -137,6 +137,18 @@ pub(super) fn park_left_out(state: &mut Execution<'_>, of: RunId, index: u32) ->
     Ok(())
 }
 
+/// Removes what waits for steps that a changed definition has in addition, in an iteration that is taken over as a whole.
+pub(super) fn drop_added_steps(state: &mut Execution<'_>, net: &Net, of: StepId, path: &Path) {
+    let is_added = |token: &Token| net.step(token.step).region == Some(of) && token.path == *path;
+    let tokens = state.arrived.iter().filter(|(_, token)| is_added(token)).map(|(id, _)| *id);
+    for token in tokens.collect::<Vec<_>>() {
+        state.arrived.remove(&token);
+    }
+    for member in net.members(of) {
+        state.joins.remove(&(*member, path.clone()));
+    }
+}
+
 /// Opens a parked iteration. Returns what it runs, or `None` if the iteration is not parked.
 pub(super) fn unpark(state: &mut Execution<'_>, of: RunId, index: u32) -> Option<Box<ParkedIteration>> {
     let parked = state.parked.remove(&(of, index))?;
