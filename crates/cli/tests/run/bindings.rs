@@ -24,7 +24,7 @@ fn books_file(url: &str) -> String {
 #[test]
 fn a_file_binds_an_operation_and_every_try_carries_the_same_key() {
     let place = Place::playing(PAY);
-    let books = Books::open(&place.path("seen"), 3);
+    let books = Books::open(&place.path("seen"), 2);
     place.write("adapters.yaml", &books_file(books.url()));
     let output = place.run(&["--adapters", "adapters.yaml"], 0);
     assert_eq!(output["outputs"]["data"]["invoiceId"], "in_7", "{output}");
@@ -161,7 +161,7 @@ operations:
             books.url()
         ),
     );
-    let refused = place.windlass(&["run", "play.yaml", "--adapters", "adapters.yaml"]).expect(1);
+    let refused = place.windlass(&["run", "play.yaml", "--adapters", "adapters.yaml"]).expect(2);
     refused.says("`pay` reads the secret `books`, which is not stored");
     place.given(&["secrets", "set", "books"], "long-enough-token\n").expect(0);
     let output = place.run(&["--adapters", "adapters.yaml"], 0);
