@@ -174,3 +174,67 @@ operations:
         assert!(!found, "{}", file.display());
     }
 }
+
+const INVOICE: &str = "schemaVersion: 1
+workflowId: invoices/pay
+name: pay
+actions:
+- actionId: bill
+  order: 1
+  operation: 'invoice:write'
+  input: {amount: 12}
+  retryPolicy: {initialBackoffMs: 1}
+  compensation: {compensationOperation: 'invoice:reverse', compensationInput: {invoiceId: '{{ actions.bill.output.data.invoiceId }}'}}
+- {actionId: check, order: 2, operation: 'invoice:read'}
+- {actionId: mail, order: 3, operation: 'mail:send', retryPolicy: {maxAttempts: 2, initialBackoffMs: 1}}
+";
+
+#[test]
+fn act_16_act_14_every_call_of_an_action_and_of_its_hook_carries_its_key() {
+    let place = Place::new();
+    place.write("play.yaml", INVOICE);
+    let books = Books::open(&place.path("seen"), 1);
+    let url = books.url();
+    place.write(
+        "adapters.yaml",
+        &format!(
+            "operations:
+  'invoice:write': {{kind: http, method: POST, url: '{url}/invoices', json: '{{{{ args }}}}'}}
+  'invoice:read': {{kind: http, url: '{url}/invoices'}}
+  'mail:send': {{kind: shell, command: 'echo \"$WINDLASS_IDEMPOTENCY_KEY\" >>mails; exit 1'}}
+  'invoice:reverse':
+    kind: python
+    code: |
+      import os
+      first = not os.path.exists('reversed')
+      open('reversed', 'a').write(os.environ['WINDLASS_IDEMPOTENCY_KEY'] + ' ' + args['invoiceId'] + chr(10))
+      if first: raise RuntimeError('the ledger is locked')
+      result = 'reversed'
+"
+        ),
+    );
+    let output = place.run(&["--adapters", "adapters.yaml"], 1);
+    let run = output["executionId"].as_str().expect("an id");
+    let seen = requests(&place.lines("seen"));
+    let key = |one: &Value| one["headers"]["idempotency-key"].as_str().unwrap_or_default().to_owned();
+    let keys: Vec<String> = seen.iter().map(key).collect();
+    assert_eq!(keys, [format!("{run}:bill"), format!("{run}:bill"), format!("{run}:check")], "{seen:?}");
+    assert_eq!(seen[0]["body"], r#"{"amount":12}"#);
+    assert_eq!(place.lines("mails"), vec![format!("{run}:mail"); 2]);
+    assert_eq!(place.lines("reversed"), vec![format!("{run}:bill:compensate in_7"); 2], "{output}");
+}
+
+#[test]
+fn an_action_whose_operation_is_not_bound_is_named_before_anything_runs() {
+    let place = Place::new();
+    place.write("play.yaml", INVOICE);
+    place
+        .windlass(&["validate", "play.yaml"])
+        .expect(0)
+        .says("warning[W0257]: the operation `invoice:reverse` is not bound");
+    place
+        .windlass(&["run", "play.yaml"])
+        .expect(2)
+        .says("error[E0165]: the operation `invoice:write` is not bound");
+    assert!(!place.data().exists(), "nothing was run");
+}

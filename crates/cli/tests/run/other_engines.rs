@@ -111,7 +111,11 @@ fn a_container_runs_with_the_engine_that_is_there() {
     let [removed, ran] = &calls[..] else { panic!("{calls:?}") };
     assert!(removed.starts_with("<rm><--force><windlass-"), "{removed}");
     assert!(ran.starts_with("<run><--rm><--init><--name><windlass-"), "{ran}");
-    assert!(ran.ends_with("<--env><TOKEN><--volume></tmp:/data><alpine:3><echo><hi; there>"), "{ran}");
+    assert!(
+        ran.contains("<--env><TOKEN><--env>") && ran.contains("<--env><WINDLASS_IDEMPOTENCY_KEY>"),
+        "{ran}"
+    );
+    assert!(ran.ends_with("<--volume></tmp:/data><alpine:3><echo><hi; there>"), "{ran}");
 }
 
 #[test]

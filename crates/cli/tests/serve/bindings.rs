@@ -105,7 +105,7 @@ fn programs_of_bindings_need_the_right_of_the_tenant() {
     place.write("adapters.yaml", "operations: {'invoice:write': {kind: shell, command: 'echo paid'}}");
     let server = place.serve();
     let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
-    let body = json!({ "name": "t", "role": "editor", "tenantId": tenant["id"] });
+    let body = json!({ "name": "t", "role": "developer", "tenantId": tenant["id"] });
     let (_, token) = server.post("/api/v1/tokens", &body);
     let token = token["token"].as_str().expect("a token");
     let (status, made) = upload(&server, token, PAY);
@@ -136,4 +136,43 @@ fn the_egress_guard_holds_for_bindings() {
     let execution = start(&server, &server.define(&text));
     let failed = ended(&server, &execution);
     assert_eq!(failed["errors"][0]["code"], "EGRESS_REFUSED", "{failed}");
+}
+
+#[test]
+fn act_16_the_key_of_an_action_stays_the_same_when_its_worker_is_killed() {
+    let place = Place::new().with(&["--adapters", "adapters.yaml"]);
+    let command = "echo \"$WINDLASS_IDEMPOTENCY_KEY\" >>keys; test -e ready || { touch ready; sleep 600; }";
+    place.write(
+        "adapters.yaml",
+        &json!({ "operations": { "invoice:write": { "kind": "shell", "command": command } } }).to_string(),
+    );
+    let server = place.serve();
+    let workflow = server.define(
+        "{schemaVersion: 1, workflowId: w, name: w, actions: [{actionId: bill, order: 1, operation: 'invoice:write', retryPolicy: {initialBackoffMs: 1}}]}",
+    );
+    let execution = start(&server, &workflow);
+    until("the first try began", || place.path("ready").exists().then_some(()));
+    server.kill();
+    let server = place.serve();
+    let done = ended(&server, &execution);
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(place.lines("keys"), vec![format!("{execution}:bill"); 2]);
+}
+
+#[test]
+fn a_start_of_actions_that_are_not_bound_is_refused_with_the_action_and_the_line() {
+    let place = Place::new();
+    let server = place.serve();
+    let workflow = server.define(
+        "{schemaVersion: 1, workflowId: w, name: w, actions: [{actionId: bill, order: 1, operation: 'invoice:write'}]}",
+    );
+    let (status, refused) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({}));
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{refused}");
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("`bill` calls the operation `invoice:write`, which is not bound; add it"),
+        "{message}"
+    );
+    let hint = refused["error"]["details"][0]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("adapters: {operations: {\"invoice:write\": {kind: http, method: POST"), "{hint}");
 }
