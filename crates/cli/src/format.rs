@@ -75,7 +75,7 @@ impl Display for Question<'_> {
     }
 }
 
-fn shorten(text: &str, chars_max: usize) -> String {
+pub fn shorten(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -177,7 +177,7 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
         }
         FiringChange::Skipped(_) => "skipped".to_owned(),
         FiringChange::Dropped(_) => "cancelled".to_owned(),
-        any_of![FiringChange: Fired Woken CompletedManually IterationStarted IterationEnded ChildPaused
+        any_of![FiringChange: Fired Woken CompletedManually Noted IterationStarted IterationEnded ChildPaused
             ChildReturned AgentDecided Routed] => return None,
     })
 }

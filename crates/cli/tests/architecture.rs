@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 16] = [
+const USES: [(&str, &[&str]); 17] = [
     ("artifact", &[]),
+    ("duties", &[]),
     ("expr", &[]),
     ("failure", &[]),
     ("kernel", &["artifact", "expr", "failure"]),
@@ -16,7 +17,7 @@ const USES: [(&str, &[&str]); 16] = [
     ("schemas", &[]),
     ("secrets", &[]),
     ("views", &["artifact", "expr", "kernel", "protocol"]),
-    ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
+    ("dialects", &["artifact", "duties", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel"]),
     ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
@@ -24,8 +25,8 @@ const USES: [(&str, &[&str]); 16] = [
     (
         "server",
         &[
-            "artifact", "engine", "dialects", "worker", "kernel", "expr", "schedule", "schemas", "store",
-            "protocol", "secrets", "views",
+            "artifact", "duties", "engine", "dialects", "worker", "kernel", "expr", "schedule", "schemas",
+            "store", "protocol", "secrets", "views",
         ],
     ),
     (
@@ -45,8 +46,9 @@ const USES: [(&str, &[&str]); 16] = [
 ];
 
 /// Crates from outside that a pure crate may use. None of them does IO for it.
-const OUTSIDE: [(&str, &[&str]); 4] = [
+const OUTSIDE: [(&str, &[&str]); 5] = [
     ("artifact", &["serde_json", "sha2"]),
+    ("duties", &["serde"]),
     ("failure", &["serde", "serde_json"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
     (
@@ -83,7 +85,7 @@ const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
 /// Beyond this the model is wrong somewhere.
-const KERNEL_LINES_MAX: usize = 7_820;
+const KERNEL_LINES_MAX: usize = 7_840;
 
 const PREFIX: &str = "windlass-";
 

@@ -22,7 +22,6 @@ mod table;
 mod text;
 pub mod workflow;
 
-pub use actions::SodConstraint;
 pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};
@@ -34,6 +33,7 @@ pub use names::hint as name_hint;
 pub use serde_json::Value;
 pub use source::Literal;
 pub use table::{Dialect, Dialects};
+pub use windlass_duties::SodConstraint;
 
 use diagnostic::Problems;
 use manifest::Lowered;

@@ -1,13 +1,13 @@
 //! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
 //! dry run and a check of rights need not compile again.
 
-use crate::actions::SodConstraint;
 use crate::adapters::{Outside, Unbound, list_unbound, works};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::Written;
 use crate::{Dialect, compile_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_duties::SodConstraint;
 use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
@@ -47,7 +47,7 @@ pub struct Manifest {
     /// Calls that an adapters file has to bind before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unbound: Vec<Unbound>,
-    /// Rules about who may approve and complete its actions.
+    /// Constraints on the people who approve and complete steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sod_constraints: Vec<SodConstraint>,
 }

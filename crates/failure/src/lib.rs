@@ -220,6 +220,8 @@ pub mod codes {
     pub const WORKER_LOST: &str = "WORKER_LOST";
     pub const CANCELLED: &str = "CANCELLED";
     pub const REJECTED: &str = "REJECTED";
+    /// A separation-of-duties constraint refused the answer of a person.
+    pub const POLICY_VIOLATION: &str = "POLICY_VIOLATION";
     pub const NO_NEXT: &str = "NO_NEXT";
     pub const CONTEXT_CONFLICT: &str = "CONTEXT_CONFLICT";
     pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";

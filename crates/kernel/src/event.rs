@@ -179,6 +179,7 @@ pub enum Event {
         deadline: Option<Millis>,
         times: Option<Times>,
     },
+    /// A person answered. The step-run ends with the next record, if the note ends it.
     CompletedManually {
         run: RunId,
         fence: Fence,
@@ -524,11 +525,13 @@ impl Record {
                 (run, fence, Answer::Report { result: (**result).clone(), patch: None })
             }
             Event::Returned { run, fence, .. } => (run, fence, Answer::Child),
-            Event::CompletedManually { run, fence, by } => (run, fence, Answer::Manual((**by).clone())),
+            Event::CompletedManually { run, fence, by } if by.effect.is_end() => {
+                (run, fence, Answer::Manual((**by).clone()))
+            }
             any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared
                 StopAsked Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired
-                Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual Done Failed Dropped
-                LoopStarted IterationStarted IterationEnded Patched ChildStarted ChildPaused NotCompensated
+                Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual CompletedManually Done
+                Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted ChildPaused NotCompensated
                 AgentDecided Forked] => return None,
         };
         Some(((*run, *fence), answer))
@@ -673,17 +676,45 @@ pub struct Times {
     pub started_at: Millis,
 }
 
-#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize, Default)]
 pub struct ManualNote {
     pub outcome: ManualOutcome,
     pub actor: String,
     pub notes: Option<String>,
     pub evidence: Vec<String>,
+    /// Time of the completion as the person states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Millis>,
+    /// Roles of the person that a policy asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "NoteEffect::is_end")]
+    pub effect: NoteEffect,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Effect of a person's answer on the step-run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteEffect {
+    #[default]
+    Ends,
+    /// One of several answers that the step-run needs; it still waits.
+    Counts,
+    /// A constraint of the policy refused the answer; it is recorded as evidence.
+    Refused { constraint: String, message: String },
+}
+
+impl NoteEffect {
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        *self == NoteEffect::Ends
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum ManualOutcome {
+    #[default]
     Succeeded,
     Failed,
     Cancelled,

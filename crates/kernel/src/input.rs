@@ -33,6 +33,9 @@ pub enum Input {
         run: RunId,
         fence: Fence,
         note: Box<ManualNote>,
+        /// Version of the state that a policy was checked against; the input is refused if records followed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<u64>,
     },
     Patch {
         patch: Patch,

@@ -32,8 +32,8 @@ pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};
 pub use event::{
     AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Demand, Emission, Event, Facet, Fork, Gone,
-    Import, LifeChange, ManualNote, ManualOutcome, Parent, PauseReason, Record, RunChange, SkipReason,
-    StartWhen, Times, TokenValue,
+    Import, LifeChange, ManualNote, ManualOutcome, NoteEffect, Parent, PauseReason, Record, RunChange,
+    SkipReason, StartWhen, Times, TokenValue,
 };
 pub use evolve::{evolve, replay};
 pub use execution::{

@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::audit::RefusedRequests;
 use crate::auth::{Directory, Jwt};
 use crate::compiling::Compiling;
+use crate::completion::CompletionTokens;
 use crate::definitions::Definitions;
 use crate::histories::Histories;
 use crate::hub::Hub;
@@ -50,6 +51,7 @@ pub struct App {
     pub seal: Option<Arc<AuditSeal>>,
     pub refusals: RefusedRequests,
     pub webhook_secrets: WebhookSecrets,
+    pub completion: CompletionTokens,
     pub hub: Arc<Hub>,
     pub histories: Arc<Histories>,
     pub compiling: Compiling,
@@ -78,6 +80,8 @@ pub struct Parts {
     pub hub: Arc<Hub>,
     pub traces: Option<Arc<Traces>>,
     pub pulse: Pulse,
+    /// Whether the process may only read the folder.
+    pub reads_only: bool,
 }
 
 impl App {
@@ -97,6 +101,7 @@ impl App {
             hub,
             traces,
             pulse,
+            reads_only,
         } = parts;
         let streams = Streams::new(settings.max_streams);
         let answers = Arc::new(Answers::new(settings.tenant_answers));
@@ -111,6 +116,7 @@ impl App {
             rates: RateLimits::default(),
             definitions: Definitions::default(),
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
+            completion: CompletionTokens::new(secrets.clone(), !reads_only),
             secrets,
             rights,
             storage,

@@ -51,6 +51,7 @@ fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
         tenant: Tenant::default(),
         name: "owner".to_owned(),
         role: Role::Owner.name().to_owned(),
+        roles: Vec::new(),
         digest,
         created_by: SERVER.to_owned(),
         created_at: now(),

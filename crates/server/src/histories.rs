@@ -146,7 +146,7 @@ impl Histories {
     ) -> Result<T, ReadError> {
         let HistoryRead { stored, shared } = read;
         let (id, version) = (stored.state.head.id, stored.state.head.version);
-        let facts = facts(self, reader, &stored)?;
+        let (facts, constraints) = facts(self, reader, &stored)?;
         let folded = shared.read();
         // An execution that is deleted at this moment has lost its journal first.
         let (true, Some(net)) = (folded.history.version() >= version, &folded.net) else {
@@ -156,7 +156,7 @@ impl Histories {
         let open = |key: &str| open_artifact(&mut **reader.borrow_mut(), id, key);
         let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), id, place);
         let (history, sources) = (&folded.history, Sources { open: &open, read: &read });
-        Ok(view(&LoadedExecution { stored, net, history, facts, sources }))
+        Ok(view(&LoadedExecution { stored, net, history, facts, sources, constraints }))
     }
 
     /// Returns a net, if the store has it.

@@ -3,9 +3,11 @@
 use crate::children::children_waiting;
 use crate::feed::leases;
 use crate::histories::Histories;
-use crate::versions::code_places_of;
+use crate::problem::Problem;
+use crate::versions::{code_places_of, sod_constraints_of};
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
+use windlass_duties::SodConstraint;
 use windlass_kernel::{ExecutionId, Illegal, Net};
 use windlass_store::{Options, Origin, Quarantine, Reader, StoreError, Stored};
 use windlass_views::{
@@ -21,6 +23,8 @@ pub struct LoadedExecution<'s> {
     pub facts: Facts,
     /// Values of its journal, and those that the journal names.
     pub sources: Sources<'s>,
+    /// Constraints of its definition on the people who answer it; `Err` if they cannot be read.
+    pub constraints: Result<Vec<SodConstraint>, Problem>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,17 +76,18 @@ pub(crate) fn metadata(origin: &Origin) -> Metadata {
     }
 }
 
-/// Reads what is known of an execution apart from its journal.
+/// Reads what is known of an execution apart from its journal, and the constraints of its definition.
 pub(crate) fn facts(
     histories: &Histories,
     reader: &mut impl Reader,
     stored: &Stored,
-) -> Result<Facts, StoreError> {
+) -> Result<(Facts, Result<Vec<SodConstraint>, Problem>), StoreError> {
     let execution = stored.state.head.id;
     let definition = match stored.origin.definition {
         Some(definition) => reader.definition(definition)?,
         None => None,
     };
+    let constraints = definition.as_ref().map_or(Ok(Vec::new()), sod_constraints_of);
     let workflow = definition.map(|definition| Workflow {
         code: code_places_of(&definition),
         id: definition.workflow.0,
@@ -94,5 +99,5 @@ pub(crate) fn facts(
     let suspect = reader.suspect(execution)?;
     let quarantined = suspect.and_then(|suspect| suspect.quarantine()).map(quarantined);
     let (leases, children) = (leases(reader, execution)?, children_waiting(histories, reader, stored)?);
-    Ok(Facts { execution, workflow, metadata, debug, leases, quarantined, children })
+    Ok((Facts { execution, workflow, metadata, debug, leases, quarantined, children }, constraints))
 }

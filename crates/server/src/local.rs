@@ -65,6 +65,7 @@ impl Local {
             hub,
             traces: None,
             pulse: embedded.pulse(),
+            reads_only: false,
         });
         Ok(Local::with(app, Some(embedded)))
     }
@@ -92,6 +93,7 @@ impl Local {
             hub: Arc::new(Hub::default()),
             traces: None,
             pulse: Pulse { vitals: Vitals::unused(), pool: None },
+            reads_only: true,
         });
         Ok(Local::with(app, None))
     }

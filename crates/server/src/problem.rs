@@ -54,6 +54,7 @@ problem_codes! {
     InvalidDefinition "INVALID_DEFINITION" BAD_REQUEST "the definition has errors; each is a detail with line and column",
     Unauthenticated "AUTHENTICATION_FAILED" UNAUTHORIZED "there is no token, or the token is not valid any more",
     Forbidden "PERMISSION_DENIED" FORBIDDEN "the role of the token may not do this",
+    PolicyViolation "POLICY_VIOLATION" FORBIDDEN "a separation-of-duties constraint refuses the answer; the detail names it",
     NotFound "RESOURCE_NOT_FOUND" NOT_FOUND "the resource does not exist, or belongs to another tenant",
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "the route does not have this method",
     RequestTimeout "REQUEST_TIMEOUT" REQUEST_TIMEOUT "the body of the request did not arrive in time",
@@ -197,6 +198,13 @@ impl Problem {
 
     pub fn forbidden(message: impl Into<String>) -> Problem {
         Problem::new(ProblemCode::Forbidden, message)
+    }
+
+    /// A constraint of the policy refuses the answer of a person.
+    pub fn policy_violation(constraint: &str, message: &str) -> Problem {
+        let problem = Problem::new(ProblemCode::PolicyViolation, format!("{constraint}: {message}"));
+        let detail = Detail { code: Some(constraint.to_owned()), ..Detail::new("actorUserId", message) };
+        Problem { details: vec![detail], ..problem }
     }
 
     /// The resource does not exist. The answer is the same if it belongs to another tenant.

@@ -108,6 +108,7 @@ impl Server {
             hub,
             traces,
             pulse: embedded.pulse(),
+            reads_only: false,
         };
         let app = Arc::new(App::new(parts));
         let owner = first::create_defaults(&app, embedded.folder()).await?;

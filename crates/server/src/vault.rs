@@ -23,6 +23,9 @@ const MARKS: &str = ".marks";
 /// The server's own secret with the key of the audit log, in the tenant `default`: the key in base64, and the number of the
 /// last row without a seal.
 const SEAL: &str = ".seal";
+/// The server's own secret with the key of completion tokens.
+const COMPLETION: &str = ".completion";
+const COMPLETION_KEY_BYTES: usize = 32;
 
 /// Maximum number of secrets of one tenant, and of their bytes. All are read when one is set, so they must be few.
 const SECRETS_MAX: usize = 1_000;
@@ -138,20 +141,41 @@ impl LocalVault {
     /// Returns the key that names literal values in definitions of the tenant, created when it is first needed. Names made
     /// with an earlier key stay valid.
     pub(crate) fn marks(&mut self, tenant: &Tenant) -> anyhow::Result<Marks> {
-        let key = match self.open(tenant, MARKS)? {
+        self.own_key(tenant, MARKS).map(|key| Marks::new(*key))
+    }
+
+    /// Returns the key of the completion tokens of the tenant; None if there is none and it may not be created.
+    pub(crate) fn completion_key(
+        &mut self,
+        tenant: &Tenant,
+        creates: bool,
+    ) -> anyhow::Result<Option<Zeroizing<[u8; COMPLETION_KEY_BYTES]>>> {
+        if !creates && self.open(tenant, COMPLETION)?.is_none() {
+            return Ok(None);
+        }
+        self.own_key(tenant, COMPLETION).map(Some)
+    }
+
+    /// Returns a key of the server, created if there is none. Of two processes that create it, one succeeds.
+    fn own_key<const BYTES: usize>(
+        &mut self,
+        tenant: &Tenant,
+        name: &str,
+    ) -> anyhow::Result<Zeroizing<[u8; BYTES]>> {
+        let key = match self.open(tenant, name)? {
             Some(kept) => kept,
             None => {
-                let mut random = Zeroizing::new([0; Marks::KEY_BYTES]);
+                let mut random = Zeroizing::new([0; BYTES]);
                 getrandom::fill(&mut *random).context("the system returned no random bytes")?;
                 let text = Zeroizing::new(STANDARD.encode(*random));
-                self.set_own(tenant, MARKS, &text, None)?;
+                self.set_own(tenant, name, &text, None)?;
                 text
             }
         };
-        let bytes = Zeroizing::new(STANDARD.decode(&*key).context("the key of marks is not base64")?);
-        let key =
-            <[u8; Marks::KEY_BYTES]>::try_from(&bytes[..]).context("the key of marks has another length")?;
-        Ok(Marks::new(key))
+        let bytes =
+            Zeroizing::new(STANDARD.decode(&*key).with_context(|| format!("the key {name} is not base64"))?);
+        let key = <[u8; BYTES]>::try_from(&bytes[..]);
+        key.map(Zeroizing::new).with_context(|| format!("the key {name} has another length"))
     }
 
     /// Returns the key that seals audit rows; None while the folder has none. From then on, changes of this vault are sealed.

@@ -12,6 +12,7 @@ use windlass_dialects::{
     Adapters, COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Outside, Overrides, ProgramUse,
     SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
 };
+use windlass_duties::SodConstraint;
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, NetDigest};
 use windlass_schemas::SchemaProblem;
@@ -90,6 +91,27 @@ pub(crate) fn code_places_of(definition: &StoredDefinition) -> Vec<CodePlace> {
     }
     let parsed: CodePlaces = serde_json::from_str(json).unwrap_or_default();
     parsed.code
+}
+
+/// Returns the constraints on the people of a version's executions. A manifest that cannot be read is an error: without the
+/// constraints, everyone could answer.
+pub(crate) fn sod_constraints_of(definition: &StoredDefinition) -> Result<Vec<SodConstraint>, Problem> {
+    #[derive(serde::Deserialize)]
+    struct ConstraintsOnly {
+        #[serde(default)]
+        sod_constraints: Vec<SodConstraint>,
+    }
+    // Most definitions have no constraints, and this is read for every view of an execution.
+    match definition.manifest.compiler {
+        COMPILER if !definition.manifest.json.contains("\"sod_constraints\":[") => Ok(Vec::new()),
+        COMPILER => {
+            let parsed: Result<ConstraintsOnly, _> = serde_json::from_str(&definition.manifest.json);
+            parsed.map(|found| found.sod_constraints).map_err(|error| {
+                Problem::internal(format!("the manifest of `{}` cannot be read: {error}", definition.name))
+            })
+        }
+        _ => Ok(manifest_of(definition).sod_constraints),
+    }
 }
 
 /// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older

@@ -459,8 +459,9 @@ impl<'n> Life<'n> {
                     actor: "person".into(),
                     notes: None,
                     evidence: Vec::new(),
+                    ..ManualNote::default()
                 };
-                Input::Complete { run, fence, note: Box::new(note) }
+                Input::Complete { run, fence, note: Box::new(note), seen: None }
             }
             RunState::Child { fence, child, .. } => {
                 let result = ChildResult { outcome: Outcome::Completed, output, failure: None };

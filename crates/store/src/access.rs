@@ -66,6 +66,8 @@ pub struct StoredToken {
     pub tenant: Tenant,
     pub name: String,
     pub role: String,
+    /// Roles that policies of definitions ask for.
+    pub roles: Vec<String>,
     /// SHA-256 of the token.
     pub digest: [u8; 32],
     pub created_by: String,

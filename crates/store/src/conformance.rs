@@ -14,6 +14,7 @@ mod quarantine;
 mod retention;
 mod secrets;
 mod state;
+mod tasks;
 mod timers;
 mod values;
 pub mod world;
@@ -30,6 +31,7 @@ pub use quarantine::*;
 pub use retention::*;
 pub use secrets::*;
 pub use state::*;
+pub use tasks::*;
 pub use timers::*;
 pub use values::*;
 
@@ -44,6 +46,7 @@ use crate::quarantine::Quarantined;
 use crate::retention::Retention;
 use crate::secrets::Secrets;
 use crate::store::{Reader, Store};
+use crate::tasks::Tasks;
 
 /// The place of a store. It is empty when it is made; opening it again finds what was written.
 pub trait StoreSite {
@@ -62,12 +65,20 @@ pub trait ServerSite: StoreSite<Store: Store<Reader: ServerReader>> {
 
 /// A reader with all traits of the port.
 pub trait ServerReader:
-    Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + crate::check::Audit
+    Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + Tasks + crate::check::Audit
 {
 }
 
 impl<R> ServerReader for R where
-    R: Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + crate::check::Audit
+    R: Access
+        + Catalog
+        + HookReader
+        + Memories
+        + Outbox
+        + Quarantined
+        + Retention
+        + Tasks
+        + crate::check::Audit
 {
 }
 
@@ -88,6 +99,7 @@ macro_rules! conformance_tests {
             the_holder_of_an_idempotency_key_is_found
             durations_are_those_of_completed_executions
             a_hook_belongs_to_one_workflow_of_a_tenant
+            tasks_of_a_tenant_are_listed_until_they_are_answered
             a_tenant_is_created_and_changed
             a_token_is_stored_used_and_revoked_once
             the_audit_log_is_read_newest_first_by_its_tenant

@@ -29,6 +29,7 @@ mod seal;
 mod secrets;
 pub mod sqlite;
 mod store;
+mod tasks;
 mod usage;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
@@ -58,4 +59,5 @@ pub use store::{
     Damage, DueTimer, JournalPage, JournalRow, ListedExecution, Offer, PageBounds, Query, Reader, Status,
     Store, StoreError, StoreResult, Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
+pub use tasks::{StoredTask, TaskQuery, Tasks};
 pub use usage::{Usage, Usages};

@@ -99,6 +99,9 @@ pub struct Options {
     /// Started by a caller who may not edit definitions. What it leads to is restricted as well.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
+    /// Users who started the executions that this one continues or is a part of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<String>,
 }
 
 /// Whoever works on the data folder itself is its owner.
@@ -112,6 +115,7 @@ impl Default for Options {
             debug: false,
             webhook: None,
             restricted: false,
+            makers: Vec::new(),
         }
     }
 }
@@ -121,7 +125,17 @@ impl Options {
     #[must_use]
     pub fn inherited(&self, by: String) -> Options {
         let Options { priority, debug, restricted, .. } = *self;
-        Options { by, priority, debug, restricted, ..Options::default() }
+        Options { priority, debug, restricted, ..Options::default() }.started(by, self)
+    }
+
+    /// Returns these options for an execution that `by` starts, and that continues or is a part of an earlier one.
+    #[must_use]
+    pub fn started(self, by: String, earlier: &Options) -> Options {
+        let mut makers = earlier.makers.clone();
+        if earlier.by != by && !makers.contains(&earlier.by) {
+            makers.push(earlier.by.clone());
+        }
+        Options { by, makers, ..self }
     }
 }
 

@@ -45,11 +45,11 @@ fn run_row(run: RunId, change: &Change<Box<StepRun>, Kind>) -> RunRow {
 fn class(kind: Kind) -> Class {
     match kind {
         Kind::Offered => Class::Offered,
+        Kind::Manual => Class::Asked,
         Kind::Ready
         | Kind::Waiting
         | Kind::Delayed
         | Kind::Backoff
-        | Kind::Manual
         | Kind::Child
         | Kind::PausedChild
         | Kind::Looping => Class::Other,

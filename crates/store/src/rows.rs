@@ -48,6 +48,8 @@ impl Default for HeadRow {
 pub enum Class {
     Offered = 0,
     Other = 1,
+    /// It waits for a person.
+    Asked = 2,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_artifact::key;
 use windlass_kernel::{
     AgentDecision, Created, Event, Execution, ExecutionId, Failure, Gone, Kind, ManualOutcome, Millis, Net,
-    Outcome, PauseReason, Role, RunId, StartWhen, StepId, TokenValue, any_of,
+    NoteEffect, Outcome, PauseReason, Role, RunId, StartWhen, StepId, TokenValue, any_of,
 };
 use windlass_protocol::TaskTry;
 
@@ -62,7 +62,11 @@ fn fixed_name(event: &Event) -> Option<&'static str> {
         Event::Offered { .. } => "step.offered",
         Event::RetryScheduled { .. } | Event::Yielded { .. } => "step.retry_scheduled",
         Event::AwaitingManual { .. } => "step.awaiting_manual",
-        Event::CompletedManually { .. } => "step.completed_manually",
+        Event::CompletedManually { by, .. } => match by.effect {
+            NoteEffect::Ends => "step.completed_manually",
+            NoteEffect::Counts => "step.approval_counted",
+            NoteEffect::Refused { .. } => "step.answer_refused",
+        },
         Event::Dropped { how, .. } => gone_name(*how),
         Event::LoopStarted { .. } => "loop.started",
         Event::IterationEnded { failed: false, .. } => "loop.iteration.done",
@@ -203,6 +207,10 @@ impl EventContext<'_> {
                 put("by", json!(by.actor));
                 put("notes", json!(by.notes));
                 put("evidence", json!(by.evidence));
+                if let NoteEffect::Refused { constraint, message } = &by.effect {
+                    put("constraint", json!(constraint));
+                    put("message", json!(message));
+                }
             }
             Event::Done { output, .. } => match name {
                 "loop.done" => {}

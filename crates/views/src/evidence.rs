@@ -44,6 +44,10 @@ pub struct Evidence {
     started_at_iso: Option<String>,
     #[schema(format = DateTime)]
     ended_at_iso: String,
+    /// Time of a completion as the person states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    completed_at_iso: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<Classified>,
@@ -74,6 +78,8 @@ pub enum Category {
     Approval,
     /// A person held it, released it or changed its context.
     OperatorSurface,
+    /// A policy refused the answer of a person.
+    PolicyViolation,
     /// The end of the execution.
     System,
 }
@@ -92,6 +98,10 @@ pub enum Outcome {
     Patched,
     /// It begins again from the start.
     Restarted,
+    /// An approval that is one of several.
+    Counted,
+    /// A policy refused the answer; the step still waits.
+    Refused,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]

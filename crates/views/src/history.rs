@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
-    Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Outputs, Record, Role, RunId, StepId,
-    TokenId, any_of,
+    Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net, NoteEffect, Outputs,
+    Record, Role, RunId, StepId, TokenId, any_of,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -47,10 +47,23 @@ pub struct History {
     /// Number of tokens by step and arc.
     taken: BTreeMap<(StepId, u32), u32>,
     /// The last firing that a person ended, by step.
-    manual: BTreeMap<StepId, (RunId, Fence)>,
+    manual: BTreeMap<StepId, ManualEnd>,
+    /// Answers to firings that still wait, in their order.
+    notes: BTreeMap<RunId, Vec<ManualNote>>,
+    /// Users who answered, and the steps they answered for. Refused answers do not count.
+    deeds: BTreeSet<(String, StepId)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
     completed: BTreeSet<StepId>,
     settled: BTreeSet<StepId>,
+}
+
+/// The answer of a person that ended a firing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManualEnd {
+    pub run: RunId,
+    pub fence: Fence,
+    pub at: Millis,
+    pub note: Box<ManualNote>,
 }
 
 /// A hold of the whole execution.
@@ -178,10 +191,22 @@ impl History {
         gates.collect()
     }
 
-    /// Returns the last firing of a step that a person ended, and the fence of the answer.
+    /// Returns the answer that ended the last firing of a step that a person ended.
     #[must_use]
-    pub fn last_manual_end(&self, step: StepId) -> Option<(RunId, Fence)> {
-        self.manual.get(&step).copied()
+    pub fn last_manual_end(&self, step: StepId) -> Option<&ManualEnd> {
+        self.manual.get(&step)
+    }
+
+    /// Returns the answers to a firing that still waits for a person: those that were counted, and those that a policy
+    /// refused.
+    #[must_use]
+    pub fn notes(&self, run: RunId) -> &[ManualNote] {
+        self.notes.get(&run).map_or(&[], Vec::as_slice)
+    }
+
+    /// Lists the users who answered in this execution, and the steps they answered for.
+    pub fn deeds(&self) -> impl Iterator<Item = (&str, StepId)> {
+        self.deeds.iter().map(|(user, step)| (user.as_str(), *step))
     }
 
     /// Returns the newest hold, which may have been released.
@@ -296,8 +321,16 @@ impl History {
                 })
             }
             FiringChange::Dropped(how) => self.drop_run(run, *how, at),
-            FiringChange::CompletedManually { fence, .. } => {
-                self.manual.insert(firing.step, (run, *fence));
+            FiringChange::CompletedManually { fence, note } => {
+                self.deeds.insert((note.actor.clone(), firing.step));
+                let end = ManualEnd { run, fence: *fence, at, note: note.clone() };
+                self.manual.insert(firing.step, end);
+            }
+            FiringChange::Noted { note } => {
+                if note.effect == NoteEffect::Counts {
+                    self.deeds.insert((note.actor.clone(), firing.step));
+                }
+                self.notes.entry(run).or_default().push((**note).clone());
             }
             FiringChange::Routed { targets } => {
                 for (arc, _) in targets {
@@ -365,6 +398,7 @@ impl History {
             self.hold_value(place, Slot::Output);
         }
         if ends {
+            self.notes.remove(&run);
             self.hold_ended(place);
         }
     }
@@ -390,6 +424,8 @@ impl History {
         self.asked.clear();
         self.taken.clear();
         self.manual.clear();
+        self.notes.clear();
+        self.deeds.clear();
         self.completed.clear();
         self.settled.clear();
     }

@@ -23,7 +23,7 @@ pub use evidence::{
     Actor, Category, Classified, Evidence, EvidenceProjection, Outcome as EvidenceOutcome, check_entry,
 };
 pub use firing::{End, Firing};
-pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, VALUES_BYTES_MAX, WaitingGate};
+pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared};
 pub use lifecycle::{LifecycleLine, LogProjection};
@@ -35,7 +35,7 @@ pub use response::{
 };
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
-    NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TriggerType, Waiting, WaitingKind,
+    NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TaskRef, TriggerType, Waiting, WaitingKind,
 };
 pub use stream::{Message, MessageBody, MessageBuilder, attempt_error, position_before};
 pub use timeline::{

@@ -9,7 +9,9 @@ use crate::wire::{execution_id, time};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
-use windlass_kernel::{ExecutionId, Failure, ManualOutcome, Millis, Net, Outcome, Record, StepId, any_of};
+use windlass_kernel::{
+    ExecutionId, Failure, ManualOutcome, Millis, Net, NoteEffect, Outcome, Record, StepId, any_of,
+};
 use windlass_protocol::Level;
 
 /// JSON of a line without its text and data, roughly.
@@ -115,8 +117,24 @@ fn firing_line(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<
             let data = json!({ "outcome": outcome(&note.outcome), "by": note.actor });
             line(Level::Info, "A person answered", data)
         }
+        FiringChange::Noted { note } => {
+            let data = json!({ "outcome": outcome(&note.outcome), "by": note.actor });
+            let (level, text) = noted(&note.effect)?;
+            line(level, &text, data)
+        }
         any_of![FiringChange: Fired Done Waiting Woken Delayed Offered Yielded Dropped LoopStarted
             IterationStarted IterationEnded ChildPaused ChildReturned AgentDecided Routed] => None,
+    }
+}
+
+/// Returns the text about an answer after which the node still waits.
+fn noted(effect: &NoteEffect) -> Option<(Level, String)> {
+    match effect {
+        NoteEffect::Ends => None,
+        NoteEffect::Counts => Some((Level::Info, "An approval was counted".to_owned())),
+        NoteEffect::Refused { constraint, message } => {
+            Some((Level::Warn, format!("An answer was refused by {constraint}: {message}")))
+        }
     }
 }
 

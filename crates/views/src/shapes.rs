@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_kernel::{ExecutionId, Fence, RunId};
 
 /// The document's WorkflowExecutionResponse, for executions of every dialect, but for what only a server knows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -352,6 +353,25 @@ pub struct Waiting {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub by: Option<String>,
+    /// Of an approval or a manual step: its name in the path of the signal, with the iteration in a loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub action_id: Option<String>,
+    /// Of an approval or a manual step: the token of the signal. Present only for callers who may complete it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub completion_token: Option<String>,
+    /// Of an approval or a manual step.
+    #[serde(skip)]
+    pub task: Option<TaskRef>,
+}
+
+/// A task that waits, or waited, for a person. A later wait of the same step has another fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskRef {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub fence: Fence,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

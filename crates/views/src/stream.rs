@@ -207,7 +207,7 @@ impl MessageBuilder {
                 self.forget(run);
             }
             FiringChange::Dropped(_) | FiringChange::Skipped(_) => self.forget(run),
-            any_of![FiringChange: Waiting Woken Lost Yielded CompletedManually IterationStarted
+            any_of![FiringChange: Waiting Woken Lost Yielded CompletedManually Noted IterationStarted
                 IterationEnded ChildPaused ChildReturned AgentDecided Routed] => {}
         }
     }

@@ -164,6 +164,10 @@ pub enum FiringChange {
         fence: Fence,
         note: Box<ManualNote>,
     },
+    /// A person answered, and the firing still waits: the answer was counted, or a policy refused it.
+    Noted {
+        note: Box<ManualNote>,
+    },
     Done {
         output: Arc<Value>,
         times: Option<Times>,
@@ -318,9 +322,10 @@ impl Timeline {
                 let (question, deadline) = (output.clone(), *deadline);
                 of(run, FiringChange::AwaitingManual { question, deadline, times: *times })
             }
-            Event::CompletedManually { run, fence, by } => {
+            Event::CompletedManually { run, fence, by } if by.effect.is_end() => {
                 of(run, FiringChange::CompletedManually { fence: *fence, note: by.clone() })
             }
+            Event::CompletedManually { run, by, .. } => of(run, FiringChange::Noted { note: by.clone() }),
             Event::Done { run, output, times, metadata, .. } => {
                 let (output, metadata) = (output.clone(), metadata.clone());
                 of(run, FiringChange::Done { output, times: *times, metadata })
@@ -420,7 +425,7 @@ impl Timeline {
             FiringChange::Done { .. } | FiringChange::Failed { .. } | FiringChange::Dropped(_) => {
                 self.times.remove(&run);
             }
-            any_of![FiringChange: Skipped Waiting Woken Lost RetryScheduled Yielded CompletedManually
+            any_of![FiringChange: Skipped Waiting Woken Lost RetryScheduled Yielded CompletedManually Noted
                 IterationStarted IterationEnded ChildPaused ChildReturned AgentDecided Routed] => {}
         }
     }

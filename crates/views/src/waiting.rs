@@ -3,7 +3,8 @@
 use crate::entry::NodeLabel;
 use crate::history::History;
 use crate::large::{AnswerBudget, ValueBudget, WAITING_MAX, reference};
-use crate::shapes::{Waiting, WaitingKind};
+use crate::shapes::{TaskRef, Waiting, WaitingKind};
+use crate::timeline::label;
 use crate::wire::{execution_id, time};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -76,8 +77,9 @@ impl Listing<'_, '_> {
             if found.len() == WAITING_MAX {
                 return;
             }
-            if let RunState::Manual { output, deadline, .. } = &live.state {
+            if let RunState::Manual { output, deadline, fence } = &live.state {
                 let step = self.net.step(live.step);
+                let task = TaskRef { execution: self.state.head.id, run: *run, fence: *fence };
                 let since = (self.asked)(*run);
                 let waits = match step.work {
                     Work::Approval { .. } => {
@@ -85,7 +87,9 @@ impl Listing<'_, '_> {
                     }
                     _ => waiting(WaitingKind::Manual, since, *deadline),
                 };
-                found.push(at_node(waits, self.net.step(self.net.shown_as(live.step)), &live.path));
+                let shown = self.net.step(self.net.shown_as(live.step));
+                let action_id = Some(label(&shown.name, &live.path.0));
+                found.push(at_node(Waiting { action_id, task: Some(task), ..waits }, shown, &live.path));
             }
         }
         let left = WAITING_MAX - found.len();
@@ -111,6 +115,9 @@ fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -
         reads: Vec::new(),
         reason: None,
         by: None,
+        action_id: None,
+        completion_token: None,
+        task: None,
     }
 }
 

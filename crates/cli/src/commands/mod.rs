@@ -15,6 +15,7 @@ pub mod secrets;
 pub mod serve;
 pub mod sim;
 mod source;
+pub mod tasks;
 pub mod tokens;
 pub mod validate;
 pub mod workflows;

@@ -40,6 +40,9 @@ struct Create {
     name: String,
     #[arg(long, value_parser = PossibleValuesParser::new(Role::ALL.map(Role::name)))]
     role: String,
+    /// Further roles, which approvers and policies of definitions name, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    roles: Vec<String>,
     /// The tenant; your own by default
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -90,6 +93,9 @@ impl Create {
             if let Some(given) = given {
                 body[key] = json!(given);
             }
+        }
+        if !self.roles.is_empty() {
+            body["roles"] = json!(self.roles);
         }
         let made = client.send(Method::POST, &["tokens"], &body)?;
         if self.json {

@@ -204,7 +204,7 @@ impl Row {
                 self.ended(State::Failed, at);
             }
             FiringChange::Dropped(_) => self.ended(State::Cancelled, at),
-            any_of![FiringChange: Woken CompletedManually IterationStarted ChildReturned AgentDecided
+            any_of![FiringChange: Woken CompletedManually Noted IterationStarted ChildReturned AgentDecided
                 Routed] => {}
         }
     }

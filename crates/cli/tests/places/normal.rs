@@ -33,6 +33,8 @@ impl Normal {
                     let value = match key.as_str() {
                         key if WHO.contains(&key) => Value::from("who"),
                         TOOK if value.is_number() => Value::from("took"),
+                        // Folders have different keys.
+                        "completionToken" if value.is_string() => Value::from("token"),
                         _ => self.value(value),
                     };
                     (self.words(&key), value)

@@ -29,6 +29,14 @@ const ASK: &str = "name: ask
 nodes:
 - {id: ask, type: approval, config: {message: may it}}
 ";
+/// Somebody has to confirm the end.
+const CONFIRM: &str = "schemaVersion: 1
+workflowId: confirm
+name: confirm
+actions:
+- {actionId: confirm, order: 1, operation: 'door:close', completionMode: manual}
+adapters: {operations: {'door:close': {kind: noop}}}
+";
 const BAD: &str = "workflow:
 - {step: a, next: nowhere}
 ";
@@ -88,7 +96,16 @@ const STORY: &[Row] = &[
     Row("executions approve $other", 2, ""),
     Row("executions signal $other nowhere --outcome failed", 2, ""),
     Row("run ask.yaml --json", 5, "asks"),
+    Row("tasks --json", 0, ""),
+    Row("tasks --mine --kind approval --json --limit 1", 0, ""),
+    Row("tasks --kind gate", 2, ""),
     Row("executions approve $asks ask --json --note fine", 0, ""),
+    Row("tasks --json", 0, ""),
+    Row("run confirm.yaml --json", 5, "confirms"),
+    Row("executions signal $confirms confirm --outcome Succeeded --token wrong", 2, ""),
+    Row("executions signal $confirms confirm --outcome Succeeded --notes seen --json", 0, ""),
+    Row("executions signal $confirms confirm --outcome Succeeded", 2, ""),
+    Row("executions events $confirms --json", 0, ""),
     Row("executions approve $asks", 2, ""),
     Row("run ask.yaml --json", 5, "asks"),
     Row("executions reject $asks --json", 0, ""),
@@ -138,6 +155,7 @@ fn report(place: &Place) -> Vec<String> {
         place.write(&format!("{name}.yaml"), &playbook(name, steps));
     }
     place.write("ask.yaml", ASK);
+    place.write("confirm.yaml", CONFIRM);
     let (mut normal, mut known) = (Normal::default(), BTreeMap::<&str, String>::new());
     let output = STORY.iter().map(|Row(asked, code, keeps)| {
         let (asked_words, input) = asked.split_once(" < ").unwrap_or((asked, ""));

@@ -64,7 +64,7 @@ pub fn until_node(server: &Server, id: &str, node: &str, status: &str) -> Value 
 
 /// An execution that has ended otherwise never comes there.
 #[track_caller]
-fn looked_at(server: &Server, id: &str, what: &str, is_there: impl Fn(&Value) -> bool) -> Value {
+pub fn looked_at(server: &Server, id: &str, what: &str, is_there: impl Fn(&Value) -> bool) -> Value {
     rig::until(&format!("{id}: {what}"), || {
         let now = get(server, id, "");
         if is_there(&now) {

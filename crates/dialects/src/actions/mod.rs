@@ -10,8 +10,6 @@ mod policy;
 mod schema;
 mod view;
 
-pub use policy::SodConstraint;
-
 use crate::adapters::{ADAPTERS, Adapters, bind_own, check_operation, parse_section};
 use crate::bounded::schema_defaults;
 use crate::diagnostic::Problems;

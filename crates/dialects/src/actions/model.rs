@@ -1,9 +1,9 @@
 //! A document of actions as it was read, every name with its position.
 
-use super::policy::SodConstraint;
 use crate::read::Name;
 use serde_json::{Map, Value};
 use std::ops::Range;
+use windlass_duties::SodConstraint;
 use windlass_expr::Read;
 use windlass_kernel::net::Retry;
 

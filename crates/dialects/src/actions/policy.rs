@@ -5,25 +5,7 @@ use super::language::{CONSTRAINT, POLICY};
 use crate::document::Node;
 use crate::names;
 use crate::read::{Reader, Unknown, first_line};
-use serde::{Deserialize, Serialize};
-
-/// One rule. A run keeps all of them, over all its actions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all_fields = "camelCase")]
-pub enum SodConstraint {
-    /// Who started the run approves and completes nothing in it.
-    MakerChecker,
-    /// At least this number of different people must have approved.
-    DistinctApprovers { minimum_approvers: u32 },
-    /// One person performs at most one of these operations.
-    IncompatibleDuties { duty_keys: Vec<String> },
-    /// An approver must have one of these roles.
-    SpecialistApproval {
-        required_roles: Vec<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rationale: Option<String>,
-    },
-}
+use windlass_duties::SodConstraint;
 
 pub(super) const KINDS: [&str; 4] =
     ["MakerChecker", "DistinctApprovers", "IncompatibleDuties", "SpecialistApproval"];

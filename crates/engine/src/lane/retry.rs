@@ -173,7 +173,7 @@ fn begin_again(id: ExecutionId, retry: &Retry, mut past: Past, now: Millis) -> R
     let Past { stored, net, definition, .. } = past;
     let inputs = retry.inputs.clone().unwrap_or_else(|| stored.state.head.inputs.clone());
     let mut origin = (*stored.origin).clone();
-    origin.options.by.clone_from(&retry.by);
+    origin.options = origin.options.started(retry.by.clone(), &stored.origin.options);
     origin.options.restricted |= retry.restricted;
     if let Some(definition) = definition {
         (origin.definition, origin.workflow) = (Some(definition.id), Some(definition.workflow));

@@ -35,13 +35,26 @@ pub(super) fn ask_person(
     super::context::examine_gates(d, &patch)
 }
 
-/// Completes a manual step. The checks are made in this order: existence, replay, state, token.
-pub(super) fn complete(d: &mut Draft<'_>, id: RunId, fence: Fence, note: &ManualNote) -> Accepted {
+/// Records the answer of a person, and ends the step-run if the note says so. The checks are made in this order:
+/// existence, replay, state, token, version of the policy check.
+pub(super) fn complete(
+    d: &mut Draft<'_>,
+    id: RunId,
+    fence: Fence,
+    note: &ManualNote,
+    seen: Option<u64>,
+) -> Accepted {
     let output = match d.state.run(id).map(|run| &run.state) {
         Some(RunState::Manual { fence: open, output, .. }) if *open == fence => output.clone(),
         _ => return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone())),
     };
+    if seen.is_some_and(|seen| seen != d.head().version) {
+        return Err(d.conflict("it has changed since the policy was checked; send the signal again"));
+    }
     d.emit(Event::CompletedManually { run: id, fence, by: Box::new(note.clone()) })?;
+    if !note.effect.is_end() {
+        return Ok(());
+    }
     let details = EndDetails::under(fence);
     match note.outcome {
         ManualOutcome::Succeeded => {

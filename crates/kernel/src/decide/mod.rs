@@ -68,7 +68,7 @@ pub fn decide(
         Input::LeaseLost(lost) => leases::handle_lost(d, lost)?,
         Input::TimerDue(timer) => timers::handle_due(d, *timer)?,
         Input::RouteReady { run } => working::wake_waiting(d, *run)?,
-        Input::Complete { run, fence, note } => manual::complete(d, *run, *fence, note)?,
+        Input::Complete { run, fence, note, seen } => manual::complete(d, *run, *fence, note, *seen)?,
         Input::Patch { patch, by } => context::apply_patch(d, patch, by)?,
         Input::Hold { by, reason } => hold::hold(d, by, reason)?,
         Input::Resume { by } => hold::resume(d, by)?,

@@ -53,6 +53,7 @@ fn note(outcome: ManualOutcome) -> Box<ManualNote> {
         actor: "ada".into(),
         notes: Some("seen".into()),
         evidence: vec!["e1".into()],
+        ..ManualNote::default()
     })
 }
 
@@ -171,18 +172,63 @@ fn act_09_a_timed_out_attempt_follows_the_retry_policy_and_its_late_result_is_ig
 }
 
 #[test]
+fn act_12_counted_and_refused_answers_are_recorded_and_end_nothing() {
+    let mut drive = Drive::started(policy(), vec![manual("a", &[1]), action("b", 2, &[])]);
+    drive.done("a");
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let refused = NoteEffect::Refused { constraint: "MakerChecker".into(), message: "no".into() };
+    for effect in [NoteEffect::Counts, refused] {
+        let note = ManualNote { effect, ..*note(ManualOutcome::Succeeded) };
+        let before = drive.journal.len();
+        assert_eq!(
+            drive.send(Input::Complete { run, fence, note: Box::new(note), seen: None }),
+            Ok(String::new())
+        );
+        assert_eq!(drive.journal.len(), before + 1);
+        assert_eq!(
+            (drive.firing("a"), drive.fence("a")),
+            (run, fence),
+            "the step still waits, and its token is valid"
+        );
+    }
+    let end = Input::Complete { run, fence, note: note(ManualOutcome::Succeeded), seen: None };
+    assert_eq!(drive.send(end.clone()).unwrap(), "resumed; offer b");
+    assert_eq!(drive.send(end), Ok(String::new()), "the answer that ended it is the one that is repeated");
+}
+
+#[test]
+fn act_12_an_answer_whose_policy_was_checked_against_an_older_state_is_refused() {
+    let mut drive = Drive::started(policy(), vec![manual("a", &[])]);
+    drive.done("a");
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let version = drive.state.head.version;
+    let answer =
+        |seen| Input::Complete { run, fence, note: note(ManualOutcome::Succeeded), seen: Some(seen) };
+    for other in [version - 1, version + 1] {
+        assert!(matches!(drive.send(answer(other)), Err(Rejected::Conflict { .. })), "{other}");
+    }
+    assert_eq!(drive.send(answer(version)).unwrap(), "resumed; completed");
+}
+
+#[test]
 fn act_10_a_manual_action_ends_only_by_a_signal_with_its_own_token() {
     let mut drive = Drive::started(policy(), vec![manual("a", &[1]), action("b", 2, &[])]);
     let work = drive.fence("a");
     assert_eq!(drive.done("a"), "ask a; paused");
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     assert!(fence > work, "the token is made on entering the state");
-    let wrong = drive.send(Input::Complete { run, fence: work, note: note(ManualOutcome::Succeeded) });
+    let wrong =
+        drive.send(Input::Complete { run, fence: work, note: note(ManualOutcome::Succeeded), seen: None });
     assert_eq!(wrong, Err(Rejected::OtherAnswer { given: work }));
-    let unknown =
-        drive.send(Input::Complete { run, fence: Fence(fence.0 + 9), note: note(ManualOutcome::Succeeded) });
+    let unknown = drive.send(Input::Complete {
+        run,
+        fence: Fence(fence.0 + 9),
+        note: note(ManualOutcome::Succeeded),
+        seen: None,
+    });
     assert_eq!(unknown, Err(Rejected::StaleFence { given: Fence(fence.0 + 9) }));
-    let summary = drive.send(Input::Complete { run, fence, note: note(ManualOutcome::Succeeded) }).unwrap();
+    let summary =
+        drive.send(Input::Complete { run, fence, note: note(ManualOutcome::Succeeded), seen: None }).unwrap();
     assert_eq!(summary, "resumed; offer b");
 }
 
@@ -191,7 +237,7 @@ fn act_11_a_repeated_signal_is_accepted_and_another_outcome_is_a_conflict() {
     let mut drive = Drive::started(policy(), vec![manual("a", &[])]);
     drive.done("a");
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
-    let signal = |outcome| Input::Complete { run, fence, note: note(outcome) };
+    let signal = |outcome| Input::Complete { run, fence, note: note(outcome), seen: None };
     assert_eq!(drive.send(signal(ManualOutcome::Succeeded)).unwrap(), "resumed; completed");
     assert_eq!(drive.send(signal(ManualOutcome::Succeeded)), Ok(String::new()));
     assert_eq!(drive.send(signal(ManualOutcome::Failed)), Err(Rejected::OtherAnswer { given: fence }));
@@ -204,7 +250,7 @@ fn act_10_a_signal_that_says_failed_or_cancelled_fails_the_run_and_is_not_retrie
         drive.done("u");
         drive.done("a");
         let (run, fence) = (drive.firing("a"), drive.fence("a"));
-        let summary = drive.send(Input::Complete { run, fence, note: note(outcome) }).unwrap();
+        let summary = drive.send(Input::Complete { run, fence, note: note(outcome), seen: None }).unwrap();
         assert_eq!(summary, format!("a failed ({code}); resumed; undo u; offer u"));
     }
 }

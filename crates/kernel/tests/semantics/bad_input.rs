@@ -203,7 +203,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(ManualOutcome::Failed),
         Just(ManualOutcome::Cancelled)
     ]
-    .prop_map(|outcome| ManualNote { outcome, actor: String::new(), notes: None, evidence: vec![] });
+    .prop_map(|outcome| ManualNote { outcome, actor: String::new(), ..ManualNote::default() });
     let ask = prop_oneof![
         (0u32..9).prop_map(|step| AgentAsk::Execute { step: StepId(step), args: None }),
         (0u32..9).prop_map(|step| AgentAsk::Skip { step: StepId(step), reason: String::new() }),
@@ -222,7 +222,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         }),
         3 => any_timer().prop_map(Input::TimerDue),
         1 => any_run().prop_map(|run| Input::RouteReady { run }),
-        1 => (any_run(), any_fence(), note).prop_map(|(run, fence, note)| Input::Complete { run, fence, note: Box::new(note) }),
+        1 => (any_run(), any_fence(), note).prop_map(|(run, fence, note)| Input::Complete { run, fence, note: Box::new(note), seen: None }),
         2 => any_patch().prop_map(|patch| Input::Patch { patch, by: String::new() }),
         1 => Just(Input::Hold { by: String::new(), reason: String::new() }),
         1 => Just(Input::Resume { by: String::new() }),

@@ -262,8 +262,9 @@ fn advance(drive: &mut Drive, run: RunId, found: &StepRun) {
                 actor: "p".into(),
                 notes: None,
                 evidence: vec![],
+                ..ManualNote::default()
             };
-            Input::Complete { run, fence: *fence, note: Box::new(note) }
+            Input::Complete { run, fence: *fence, note: Box::new(note), seen: None }
         }
         RunState::Waiting { .. } => Input::RouteReady { run },
         RunState::Backoff { until } => {

@@ -118,9 +118,8 @@ fn approval(name: &str, arcs: Vec<JoinArc>) -> Step {
 
 fn reject(drive: &mut Drive, name: &str) -> String {
     let (run, fence) = (drive.firing(name), drive.fence(name));
-    let note =
-        ManualNote { outcome: ManualOutcome::Failed, actor: "ada".into(), notes: None, evidence: vec![] };
-    drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap()
+    let note = ManualNote { outcome: ManualOutcome::Failed, actor: "ada".into(), ..ManualNote::default() };
+    drive.send(Input::Complete { run, fence, note: Box::new(note), seen: None }).unwrap()
 }
 
 #[test]
@@ -398,9 +397,8 @@ fn wfl_27_a_user_an_approval_or_an_agent_pauses_an_execution() {
     assert_eq!(drive.state.phase(), Phase::Paused);
     assert!(drive.send(Input::Resume { by: "u".into() }).is_err(), "a resume completes no approval");
     let (run, fence) = (drive.firing("ok"), drive.fence("ok"));
-    let note =
-        ManualNote { outcome: ManualOutcome::Succeeded, actor: "ada".into(), notes: None, evidence: vec![] };
-    let summary = drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap();
+    let note = ManualNote { outcome: ManualOutcome::Succeeded, actor: "ada".into(), ..ManualNote::default() };
+    let summary = drive.send(Input::Complete { run, fence, note: Box::new(note), seen: None }).unwrap();
     assert_eq!(summary, "resumed; offer a");
     assert_eq!(drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap(), "paused");
     assert_eq!(drive.done("a"), "", "what is held does not end by itself");

@@ -29,6 +29,8 @@ const OWNER: &str = "owner";
 pub struct Caller {
     pub tenant: Tenant,
     pub role: Role,
+    /// Roles besides the built-in one, which approvers and policies of definitions name.
+    pub roles: Arc<[String]>,
     /// `user_…`, or `jwt:` and the subject of a JWT.
     pub id: String,
     /// Whether the caller is an owner or admin of the tenant `default`, who operates the server for all tenants.
@@ -39,7 +41,11 @@ pub struct Caller {
 impl Caller {
     pub fn in_tenant(tenant: Tenant, role: Role, id: String, credential: Credential) -> Caller {
         let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
-        Caller { tenant, role, id, is_operator, credential }
+        Caller { tenant, role, roles: Arc::default(), id, is_operator, credential }
+    }
+
+    fn with_roles(self, roles: &[String]) -> Caller {
+        Caller { roles: roles.into(), ..self }
     }
 
     /// Refuses with 403 unless the caller is an operator of the server.
@@ -65,18 +71,14 @@ impl Caller {
         if let Some(token) = Token::read(text) {
             let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-            return Ok(Caller::in_tenant(
-                user.token.tenant.clone(),
-                user.role,
-                user.token.id.clone(),
-                credential,
-            ));
+            let (tenant, id) = (user.token.tenant.clone(), user.token.id.clone());
+            return Ok(Caller::in_tenant(tenant, user.role, id, credential).with_roles(&user.token.roles));
         }
         let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
-        let Holder { subject, tenant, role, until } =
+        let Holder { subject, tenant, role, roles, until } =
             jwt.holder(text).await.map_err(Problem::unauthenticated)?;
         match app.directory.has(&tenant) {
-            true => Ok(Caller::in_tenant(tenant, role, subject, Credential::Until(until))),
+            true => Ok(Caller::in_tenant(tenant, role, subject, Credential::Until(until)).with_roles(&roles)),
             false => Err(Problem::unauthenticated("the JWT is not accepted: its tenant does not exist")),
         }
     }

@@ -3,6 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// Maximum number of roles of a caller besides the built-in one, and of characters of each.
+const OTHERS_MAX: usize = 50;
+const OTHER_MAX: usize = 100;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -56,6 +60,25 @@ impl Role {
         Role::ALL.into_iter().find(|role| role.name() == name)
     }
 
+    /// Checks roles besides the built-in ones. Names of built-in roles are refused, because they carry permissions.
+    pub fn check_others(roles: &[String]) -> Result<(), String> {
+        if roles.len() > OTHERS_MAX {
+            return Err(format!("must have at most {OTHERS_MAX} names"));
+        }
+        let is_name = |name: &str| (1..=OTHER_MAX).contains(&name.chars().count()) && name.trim() == name;
+        for name in roles {
+            if !is_name(name) || name.chars().any(char::is_control) {
+                return Err(format!(
+                    "must have names of 1 to {OTHER_MAX} characters without spaces around them"
+                ));
+            }
+            if Role::of_name(name).is_some() {
+                return Err(format!("`{name}` is a built-in role; choose another name"));
+            }
+        }
+        Ok(())
+    }
+
     /// Reports whether a caller with this role may create and revoke tokens with the other role.
     #[must_use]
     pub fn reaches(self, other: Role) -> bool {
@@ -97,6 +120,13 @@ mod tests {
             assert_eq!(Role::of_name(role.name()), Some(role));
         }
         assert_eq!(Role::of_name("Owner"), None);
+        let others = |names: &[&str]| {
+            Role::check_others(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(others(&["controller", "head of finance"]), Ok(()));
+        for wrong in [&["owner"][..], &[""], &[" a"], &["a\n"], &["x"; 51]] {
+            assert!(others(wrong).is_err(), "{wrong:?}");
+        }
         assert!(Role::Owner.reaches(Role::Admin) && !Role::Admin.reaches(Role::Owner));
     }
 }

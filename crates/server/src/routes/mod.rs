@@ -5,12 +5,14 @@ mod document;
 mod executions;
 mod health;
 mod hooks;
+mod me;
 mod nodes;
 mod paging;
 mod quarantine;
 mod secrets;
 pub(crate) mod shared;
 mod sse;
+mod tasks;
 mod tenants;
 mod tokens;
 mod webhook_deliveries;
@@ -60,12 +62,14 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(quarantine::router())
         .merge(tenants::router())
         .merge(tokens::router())
+        .merge(me::router())
         .merge(secrets::router())
         .merge(webhook_secret::router())
         .merge(audit::router())
         .merge(workflows::router())
         .merge(nodes::router())
         .merge(executions::router())
+        .merge(tasks::router())
         .merge(sse::router())
         .merge(hooks::router())
         .merge(webhook_deliveries::router())

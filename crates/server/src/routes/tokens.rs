@@ -29,6 +29,10 @@ pub(crate) struct TokenView {
     id: String,
     name: String,
     role: Role,
+    /// Roles besides the built-in one, which approvers and policies of definitions name
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    roles: Vec<String>,
     tenant_id: String,
     created_at: String,
     created_by: String,
@@ -44,6 +48,9 @@ pub(crate) struct MadeToken {
     token: String,
     name: String,
     role: Role,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    roles: Vec<String>,
     tenant_id: String,
     created_at: String,
     expires_at: Option<String>,
@@ -60,6 +67,10 @@ pub(crate) struct NewToken {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
     role: Role,
+    /// Roles besides the built-in one, which approvers and policies of definitions name
+    #[serde(default)]
+    #[schema(max_items = 50)]
+    roles: Vec<String>,
     /// Default: the tenant of the caller
     tenant_id: Option<String>,
     /// Time at which the token expires; default: never
@@ -74,6 +85,7 @@ impl From<&User> for TokenView {
             id: token.id.clone(),
             name: token.name.clone(),
             role: user.role,
+            roles: token.roles.clone(),
             tenant_id: token.tenant.to_string(),
             created_at: time(token.created_at),
             created_by: token.created_by.clone(),
@@ -114,8 +126,7 @@ async fn create_token(
     }
     let token = Token::random().map_err(Problem::internal)?;
     let stored = stored(&caller, &tenant, &request, &token)?;
-    let details =
-        json!({ "name": stored.name, "role": stored.role, "expiresAt": stored.expires_at.map(time) });
+    let details = json!({ "name": stored.name, "role": stored.role, "roles": stored.roles, "expiresAt": stored.expires_at.map(time) });
     let audit = Caller { tenant, ..caller }.audit_entry("token.create", &stored.id, details);
     app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
     let made = MadeToken {
@@ -123,6 +134,7 @@ async fn create_token(
         token: token.text().to_owned(),
         name: stored.name.clone(),
         role: request.role,
+        roles: stored.roles.clone(),
         tenant_id: stored.tenant.to_string(),
         created_at: time(stored.created_at),
         expires_at: stored.expires_at.map(time),
@@ -150,11 +162,13 @@ fn stored(
     if expires_at.is_some_and(|end| end <= created_at) {
         return Err(Problem::invalid("expiresAt", "must be in the future"));
     }
+    Role::check_others(&request.roles).map_err(|why| Problem::invalid("roles", why))?;
     Ok(StoredToken {
         id: ids::fresh("user_")?,
         tenant: tenant.clone(),
         name: check_name("name", &request.name)?,
         role: request.role.name().to_owned(),
+        roles: request.roles.clone(),
         digest: token.digest(),
         created_by: caller.id.clone(),
         created_at,

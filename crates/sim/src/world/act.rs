@@ -194,9 +194,10 @@ impl World {
             Verdict::Failed => ManualOutcome::Failed,
             Verdict::Cancelled => ManualOutcome::Cancelled,
         };
-        let note = ManualNote { outcome, actor: "person".into(), notes: None, evidence: Vec::new() };
+        let note = ManualNote { outcome, actor: "person".into(), ..ManualNote::default() };
         let given = if right { fence } else { fence + 1_000 };
-        let input = Input::Complete { run: RunId(firing), fence: Fence(given), note: Box::new(note) };
+        let input =
+            Input::Complete { run: RunId(firing), fence: Fence(given), note: Box::new(note), seen: None };
         let ask = Ask::Complete { firing, outcome: verdict, open: right, repeated: false };
         let accepted = self.give(input.clone(), |accepted| Some(What::Asked { ask, accepted }))?;
         self.remember(accepted, input);

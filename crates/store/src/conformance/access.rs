@@ -23,6 +23,7 @@ fn token(id: &str, digest: u8) -> StoredToken {
         tenant: Tenant::new("a"),
         name: "ci".to_owned(),
         role: "admin".to_owned(),
+        roles: vec!["controller".to_owned()],
         digest: [digest; 32],
         created_by: "user_0".to_owned(),
         created_at: Millis(5),

@@ -146,8 +146,8 @@ fn waiting(world: &World, chance: &mut Chance) -> Option<Input> {
     match state {
         RunState::Manual { fence, .. } => {
             let outcome = if chance.below(4) == 0 { ManualOutcome::Failed } else { ManualOutcome::Succeeded };
-            let note = ManualNote { outcome, actor: "me".into(), notes: None, evidence: Vec::new() };
-            Some(Input::Complete { run, fence, note: Box::new(note) })
+            let note = ManualNote { outcome, actor: "me".into(), ..ManualNote::default() };
+            Some(Input::Complete { run, fence, note: Box::new(note), seen: None })
         }
         RunState::Child { fence, child, .. } => {
             let (outcome, output) = (Outcome::Completed, Arc::new(json!({ "of": "child" })));

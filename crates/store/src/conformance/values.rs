@@ -152,9 +152,8 @@ pub fn answers_are_loaded_as_the_journal_has_them<P: StoreSite>(site: &P) {
     let made = world.done(json!(2));
     give(&mut world, made);
     let (run, fence) = waiting(&world);
-    let note =
-        ManualNote { outcome: ManualOutcome::Succeeded, actor: "me".into(), notes: None, evidence: vec![] };
-    let made = world.give(&Input::Complete { run, fence, note: Box::new(note) });
+    let note = ManualNote { outcome: ManualOutcome::Succeeded, actor: "me".into(), ..ManualNote::default() };
+    let made = world.give(&Input::Complete { run, fence, note: Box::new(note), seen: None });
     give(&mut world, made);
     let (run, fence) = waiting(&world);
     let Some(RunState::Child { child, .. }) = world.state.run(run).map(|run| run.state.clone()) else {

@@ -204,7 +204,13 @@ fn runs() -> Vec<Event> {
 fn ends() -> Vec<Event> {
     let manual = |outcome, notes: Option<&str>| {
         let evidence = notes.iter().map(|_| "sha256:00".to_owned()).collect();
-        let note = ManualNote { outcome, actor: "user_2".into(), notes: notes.map(str::to_owned), evidence };
+        let note = ManualNote {
+            outcome,
+            actor: "user_2".into(),
+            notes: notes.map(str::to_owned),
+            evidence,
+            ..ManualNote::default()
+        };
         Event::CompletedManually { run: RUN, fence: FENCE, by: Box::new(note) }
     };
     let dropped = |how, fence, reported: Option<WorkResult>| Event::Dropped {

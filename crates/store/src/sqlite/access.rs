@@ -2,7 +2,7 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{Columns, json, limit, read_row};
+use super::columns::{Columns as _, json, limit};
 use super::statements::{execute, query_all};
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken};
 use crate::origin::Tenant;
@@ -21,7 +21,7 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResul
 
 pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
     let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
-               revoked_at, last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+               revoked_at, last_used_at, roles) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     let StoredToken { id, tenant, name, role, digest, created_by, created_at, .. } = token;
     let [expires_at, revoked_at, last_used_at] =
         [token.expires_at, token.revoked_at, token.last_used_at].map(|time| time.map(|time| time.0));
@@ -35,7 +35,8 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<u
         created_at.0,
         expires_at,
         revoked_at,
-        last_used_at
+        last_used_at,
+        json(&token.roles)
     ];
     execute(conn, sql, values)
 }
@@ -68,7 +69,7 @@ impl Access for SqliteReader {
 
     fn tokens(&mut self) -> StoreResult<Vec<StoredToken>> {
         let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
-                   last_used_at FROM tokens ORDER BY created_at, id";
+                   last_used_at, roles FROM tokens ORDER BY created_at, id";
         query_all(&self.conn, sql, [], read_token)
     }
 
@@ -86,6 +87,17 @@ impl Access for SqliteReader {
 }
 
 fn read_token(row: &Row<'_>) -> StoreResult<StoredToken> {
-    Ok(read_row![row, StoredToken: id tenant name role digest created_by created_at expires_at revoked_at
-        last_used_at])
+    Ok(StoredToken {
+        id: row.read(0)?,
+        tenant: row.read(1)?,
+        name: row.read(2)?,
+        role: row.read(3)?,
+        digest: row.read(4)?,
+        created_by: row.read(5)?,
+        created_at: row.read(6)?,
+        expires_at: row.read(7)?,
+        revoked_at: row.read(8)?,
+        last_used_at: row.read(9)?,
+        roles: row.json(10, "the roles of a token")?,
+    })
 }

@@ -6,6 +6,7 @@ use super::creation::{create, find_key_holder};
 use super::mail;
 use super::state::{must_change_one, refresh_run, write_part};
 use super::statements::execute;
+use super::tasks::note_asked;
 use super::write::Transaction;
 use crate::commit::{Applied, Commit, Creation, Lease, MailId, Position, Stop};
 use crate::journal::seal;
@@ -245,6 +246,10 @@ impl<'c> Commits<'c> {
         for row in &commit.rows.runs {
             let lease = commit.leases.iter().find(|lease| lease.run == row.run);
             self.write_run(conn, key, row, lease)?;
+            let is_asked = row.after.as_ref().is_some_and(|after| after.class == Class::Asked);
+            if is_asked && row.before != Some(Class::Asked) {
+                note_asked(conn, key, row.run, commit.rows.head.at)?;
+            }
         }
         for row in &commit.rows.parts {
             write_part(conn, key, row)?;

@@ -88,7 +88,7 @@ fn tables(query: &Query, phase: Option<i64>) -> &'static str {
     }
 }
 
-fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExecution> {
+pub(super) fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExecution> {
     const AT: usize = ORIGIN_COLUMNS;
     let sql = format!(
         "SELECT {ORIGIN}, e.id, d.name, d.version, d.dialect, h.held, e.created_at, h.at, h.phase, \

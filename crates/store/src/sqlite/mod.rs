@@ -26,6 +26,7 @@ mod retention;
 mod secrets;
 mod state;
 mod statements;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timers;

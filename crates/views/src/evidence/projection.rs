@@ -5,9 +5,10 @@ use crate::event_data::tries_of;
 use crate::projection::Projection;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 use crate::wire::{execution_id, time};
+use windlass_kernel::codes;
 use windlass_kernel::{
-    ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, Outcome as Ended, Record, Times,
-    any_of,
+    ErrorClass, ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, NoteEffect,
+    Outcome as Ended, Record, Times, any_of,
 };
 
 /// Lists the evidence of one execution.
@@ -133,6 +134,10 @@ impl EvidenceProjection {
             FiringChange::CompletedManually { note, .. } => {
                 action(manual(&note.outcome), None, None).map(|entry| entry.by_person(note))
             }
+            FiringChange::Noted { note } => {
+                let (outcome, failure) = noted(&note.effect);
+                action(outcome, failure.as_ref(), None).map(|entry| entry.by_person(note))
+            }
             FiringChange::Done { times, .. } => action(Outcome::Succeeded, None, times.as_ref()),
             FiringChange::Failed { failure, times, .. } => {
                 action(Outcome::Failed, Some(failure), times.as_ref())
@@ -157,6 +162,10 @@ impl EvidenceProjection {
         match change {
             FiringChange::CompletedManually { note, .. } => {
                 Some(entry(manual(&note.outcome)).by_person(note))
+            }
+            FiringChange::Noted { note } => {
+                let (outcome, failure) = noted(&note.effect);
+                Some(entry(outcome).failing(failure.as_ref()).by_person(note))
             }
             FiringChange::Failed { failure, .. } => Some(entry(Outcome::Failed).failing(Some(failure))),
             FiringChange::Dropped(how) => Some(entry(gone(*how))),
@@ -214,6 +223,7 @@ impl EvidenceProjection {
             terminal: true,
             started_at_iso: None,
             ended_at_iso: time(at),
+            completed_at_iso: None,
             error: None,
             correlation_id: self.correlation.clone(),
             actor: Actor::System,
@@ -258,8 +268,12 @@ impl Evidence {
     fn by_person(self, note: &ManualNote) -> Evidence {
         let notes = note.notes.as_deref().unwrap_or_default();
         let entry = self.not_terminal().with_notes(notes);
-        let evidence_refs = note.evidence.clone();
-        Evidence { category: Category::Approval, actor: Actor::user(&note.actor), evidence_refs, ..entry }
+        let (evidence_refs, completed_at_iso) = (note.evidence.clone(), note.completed_at.map(time));
+        let category = match note.effect {
+            NoteEffect::Ends | NoteEffect::Counts => Category::Approval,
+            NoteEffect::Refused { .. } => Category::PolicyViolation,
+        };
+        Evidence { category, actor: Actor::user(&note.actor), evidence_refs, completed_at_iso, ..entry }
     }
 
     /// In words, without anything that came from outside but names of steps and codes of errors.
@@ -276,6 +290,17 @@ fn manual(outcome: &ManualOutcome) -> Outcome {
         ManualOutcome::Succeeded => Outcome::Succeeded,
         ManualOutcome::Failed => Outcome::Failed,
         ManualOutcome::Cancelled => Outcome::Cancelled,
+    }
+}
+
+/// Returns the outcome of an answer after which the step still waits, and the violation that refused it.
+fn noted(effect: &NoteEffect) -> (Outcome, Option<Failure>) {
+    match effect {
+        NoteEffect::Ends | NoteEffect::Counts => (Outcome::Counted, None),
+        NoteEffect::Refused { constraint, message } => {
+            let message = format!("{constraint}: {message}");
+            (Outcome::Refused, Some(Failure::new(ErrorClass::Policy, codes::POLICY_VIOLATION, message)))
+        }
     }
 }
 

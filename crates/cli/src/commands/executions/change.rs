@@ -106,10 +106,18 @@ impl Change {
         let name = execution_id(id);
         let answer = client.send(method, &[&["executions", name.as_str()], route].concat(), body)?;
         let status = answer["status"].as_str().unwrap_or_default();
+        let approvals = &answer["approvals"];
         if self.json {
-            print_json(&json!({ "executionId": name, "status": status }))?;
+            let mut printed = json!({ "executionId": name, "status": status });
+            if approvals.is_object() {
+                printed["approvals"] = approvals.clone();
+            }
+            print_json(&printed)?;
         } else {
             writeln!(std::io::stdout(), "{name} {status}")?;
+        }
+        if approvals.is_object() {
+            say(&format!("{} of {} approvals; others must follow", approvals["given"], approvals["needed"]));
         }
         report_next_step(client, id, status)?;
         Ok(ExitCode::SUCCESS)

@@ -36,6 +36,8 @@ pub struct Holder {
     pub subject: String,
     pub tenant: Tenant,
     pub role: Role,
+    /// The claim `roles`: roles besides the built-in one.
+    pub roles: Vec<String>,
     /// Time at which the JWT expires, with the leeway.
     pub until: Millis,
 }
@@ -46,6 +48,8 @@ struct Claims {
     sub: String,
     tenant: String,
     role: Role,
+    #[serde(default)]
+    roles: Vec<String>,
     exp: u64,
 }
 
@@ -116,7 +120,8 @@ fn is_critical(token: &str) -> bool {
 const SUBJECT_PREFIX: &str = "jwt:";
 
 fn holder(claims: Claims) -> Result<Holder, String> {
-    let Claims { sub, tenant, role, exp } = claims;
+    let Claims { sub, tenant, role, roles, exp } = claims;
+    Role::check_others(&roles).map_err(|why| format!("the JWT is not accepted: its claim `roles` {why}"))?;
     if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
         return Err(format!(
             "the JWT is not accepted: its subject is empty or longer than {SUBJECT_MAX} characters"
@@ -124,7 +129,7 @@ fn holder(claims: Claims) -> Result<Holder, String> {
     }
     let until = i64::try_from(exp.saturating_add(LEEWAY_SECONDS).saturating_mul(1_000)).unwrap_or(i64::MAX);
     let subject = format!("{SUBJECT_PREFIX}{sub}");
-    Ok(Holder { subject, tenant: Tenant::new(&tenant), role, until: Millis(until) })
+    Ok(Holder { subject, tenant: Tenant::new(&tenant), role, roles, until: Millis(until) })
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ async fn refused(jwt: &Jwt, token: &str) -> String {
 async fn a_valid_token_names_its_holder() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     let holder = jwt.holder(&hs256(&claims())).await.unwrap();
-    let Holder { subject, tenant, role, until } = holder;
+    let Holder { subject, tenant, role, until, .. } = holder;
     assert_eq!((subject.as_str(), tenant, role), ("jwt:ann", Tenant::default(), Role::Developer));
     let end = claims()["exp"].as_i64().unwrap();
     assert!((end * 1_000..=(end + 60) * 1_000).contains(&until.0), "{until:?}");

@@ -8,6 +8,7 @@ use crate::auth::Caller;
 use crate::body::Params;
 use crate::ids;
 use crate::loaded::LoadedExecution;
+use crate::people::show_tokens;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
 use axum::Json;
@@ -90,7 +91,9 @@ fn written(
         },
         _ => None,
     };
-    let response = ExecutionResponse { whole: loaded.response(), estimated_completion: estimated, links };
+    let mut whole = loaded.response();
+    show_tokens(app, caller, loaded, &mut whole.waiting_for)?;
+    let response = ExecutionResponse { whole, estimated_completion: estimated, links };
     app.answers.json(&caller.tenant, &response).map(Written::Answer)
 }
 
@@ -115,13 +118,19 @@ pub(crate) async fn status(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Standing>, Problem> {
-    let standing = view_execution(&app, &caller, &id, |loaded| Standing {
-        execution_id: execution_id(loaded.facts.execution),
-        status: execution_status(loaded.history.state().phase()),
-        progress: progress(loaded.net, loaded.history, &loaded.facts.leases),
-        waiting_for: waiting_for(loaded.net, loaded.history, &loaded.facts.children, &mut loaded.budget()),
+    let (shown, asking) = (app.clone(), caller.clone());
+    let standing = view_execution(&app, &caller, &id, move |loaded| {
+        let mut waiting =
+            waiting_for(loaded.net, loaded.history, &loaded.facts.children, &mut loaded.budget());
+        show_tokens(&shown, &asking, loaded, &mut waiting)?;
+        Ok::<_, Problem>(Standing {
+            execution_id: execution_id(loaded.facts.execution),
+            status: execution_status(loaded.history.state().phase()),
+            progress: progress(loaded.net, loaded.history, &loaded.facts.leases),
+            waiting_for: waiting,
+        })
     });
-    Ok(Json(standing.await?))
+    Ok(Json(standing.await??))
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]

@@ -84,8 +84,14 @@ impl Wish {
             Wish::Begin(_) => Input::Begin,
             Wish::Complete { run, fence, outcome, .. } => {
                 let (notes, evidence) = (None, Vec::new());
-                let note = ManualNote { outcome: outcome.clone(), actor: by, notes, evidence };
-                Input::Complete { run: *run, fence: *fence, note: Box::new(note) }
+                let note = ManualNote {
+                    outcome: outcome.clone(),
+                    actor: by,
+                    notes,
+                    evidence,
+                    ..ManualNote::default()
+                };
+                Input::Complete { run: *run, fence: *fence, note: Box::new(note), seen: None }
             }
             Wish::RouteReady { run, .. } => Input::RouteReady { run: *run },
         })

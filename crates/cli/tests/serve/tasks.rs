@@ -1,0 +1,98 @@
+//! The list of what waits for people.
+
+use crate::people::{Person, person};
+use crate::rig::{Place, Server, read_answer};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+fn asks(name: &str, approvers: &[&str]) -> String {
+    json!({ "name": name, "nodes": [
+        { "id": "t", "type": "trigger", "config": {} },
+        { "id": "ask", "type": "approval", "config": { "message": "Ship it?", "approvers": approvers, "timeout": "2h" } },
+    ], "edges": [{ "source": "t", "target": "ask" }] })
+    .to_string()
+}
+
+fn tasks(who: &Person, server: &Server, query: &str) -> Vec<String> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = who.get(server, &format!("/api/v1/tasks?limit=2{query}{cursor}"));
+        let entries = page["tasks"].as_array().unwrap();
+        assert!(entries.len() <= 2);
+        found.extend(entries.iter().map(|task| task["executionId"].as_str().unwrap().to_owned()));
+        match page["pagination"]["cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+#[test]
+fn tasks_of_the_tenant_are_listed_with_filters_until_they_are_answered() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = person(&server, "ann", "member", &["controller"]);
+    let bob = person(&server, "bob", "member", &[]);
+    let viewer = person(&server, "vic", "viewer", &[]);
+    let open = server.define(&asks("open", &[]));
+    let named = server.define(&asks("named", &["controller"]));
+    let owners = server.define(&asks("owners", &["owner"]));
+    let ids: Vec<String> =
+        [&open, &named, &owners, &open].map(|workflow| ann.start(&server, workflow)).to_vec();
+    assert_eq!(tasks(&ann, &server, ""), ids, "those of the oldest executions first");
+    assert_eq!(tasks(&viewer, &server, ""), ids);
+    assert_eq!(tasks(&ann, &server, "&mine=true"), [&ids[0], &ids[1], &ids[3]].map(String::clone));
+    assert_eq!(tasks(&bob, &server, "&mine=true"), [&ids[0], &ids[3]].map(String::clone));
+    assert!(tasks(&viewer, &server, "&mine=true").is_empty());
+    assert_eq!(tasks(&bob, &server, &format!("&workflowId={owners}")), [ids[2].clone()]);
+    assert_eq!(tasks(&bob, &server, &format!("&executionId={}", ids[3])), [ids[3].clone()]);
+    assert_eq!(tasks(&bob, &server, "&kind=approval").len(), 4);
+    assert!(tasks(&bob, &server, "&kind=manual").is_empty());
+
+    let listed = bob.get(&server, "/api/v1/tasks?limit=1");
+    let task = &listed["tasks"][0];
+    let expected = json!({ "actionId": "ask", "kind": "approval", "message": "Ship it?", "approvers": [],
+        "workflowName": "open", "dialect": "workflow", "startedBy": ann.id, "held": false,
+        "command": format!("windlass executions approve {} ask", ids[0]) });
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(&task[field], value, "{field} of {task}");
+    }
+    assert!(task["since"].is_string() && task["deadline"].is_string(), "{task}");
+    assert!(!listed.to_string().contains("wct_"), "lists show no tokens");
+
+    let path = format!("/api/v1/executions/{}/actions/ask/complete", ids[0]);
+    assert_eq!(bob.send(&server, Method::POST, &path, &json!({ "outcome": "Succeeded" })).0, StatusCode::OK);
+    assert_eq!(tasks(&bob, &server, ""), ids[1..]);
+    server.kill();
+    let server = place.serve();
+    assert_eq!(tasks(&bob, &server, ""), ids[1..], "after a crash, too");
+}
+
+#[test]
+fn a_tenant_sees_no_task_of_another_and_bad_filters_are_refused() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = person(&server, "ann", "member", &[]);
+    ann.start(&server, &server.define(&asks("open", &[])));
+    let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
+    let (_, made) = server.post(
+        "/api/v1/tokens",
+        &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"].as_str().unwrap() }),
+    );
+    let eve = Person { id: String::new(), token: made["token"].as_str().unwrap().to_owned() };
+    assert!(tasks(&eve, &server, "").is_empty());
+    let cursor = ann.get(&server, "/api/v1/tasks")["pagination"]["cursor"].clone();
+    assert_eq!(cursor, Value::Null);
+    for (query, path) in [
+        ("limit=0", "limit"),
+        ("cursor=abc", "cursor"),
+        ("kind=gate", "kind"),
+        ("workflowId=x", "workflowId"),
+        ("executionId=x", "executionId"),
+        ("mine=maybe", "mine"),
+    ] {
+        let (status, refused) = read_answer(server.get(&format!("/api/v1/tasks?{query}")));
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
+        assert_eq!(refused["error"]["details"][0]["path"], path, "{refused}");
+    }
+}
