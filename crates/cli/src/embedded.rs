@@ -5,8 +5,10 @@ use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use windlass_dialects::Adapters;
 use windlass_engine::Folder;
+use windlass_protocol::LEASE_TTL_MS;
 use windlass_server::StorageLimits;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
@@ -46,6 +48,7 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
         seals_audit: false,
         stall_timeout: None,
         adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
+        lease_ttl: Duration::from_millis(LEASE_TTL_MS),
     })
 }
 

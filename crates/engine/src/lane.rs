@@ -10,9 +10,11 @@ mod batch;
 mod deciding;
 mod depth;
 mod dispatch;
+mod groups;
 mod live;
 mod mail;
 mod outcome;
+mod outside;
 mod quarantine;
 mod queue;
 mod reading;
@@ -38,6 +40,7 @@ use crate::resources::{NoResources, Resources};
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
 use deciding::{Asker, Pending, Rest, What};
+use groups::Groups;
 use live::Executions;
 use quarantine::Quarantined;
 use queue::Queue;
@@ -50,7 +53,7 @@ use timers::Timers;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_protocol as protocol;
 use windlass_protocol::Call;
-use windlass_store::{Entry, Quarantine, StoredDefinition};
+use windlass_store::{Entry, Quarantine, StoredDefinition, WorkerSession};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -71,6 +74,10 @@ pub struct Config {
     pub rules: Arc<protocol::WorkerRules>,
     /// Executions that are not worked on, as the store has them.
     pub quarantined: Vec<(ExecutionId, Quarantine)>,
+    /// Sessions of workers outside of this process that an earlier process opened.
+    pub sessions: Vec<WorkerSession>,
+    /// Offers of the last process may belong to groups of such workers.
+    pub has_groups: bool,
 }
 
 /// Decides whether a sub-execution may start with its inputs, and returns the Net that it runs instead of that of its
@@ -127,6 +134,8 @@ impl Default for Config {
             resources: Arc::new(NoResources),
             rules: Arc::default(),
             quarantined: Vec::new(),
+            sessions: Vec::new(),
+            has_groups: false,
         }
     }
 }
@@ -141,6 +150,7 @@ pub struct Lane<R> {
     /// On its way to the disk.
     syncing: Option<Batch<R>>,
     sessions: Sessions,
+    groups: Groups<R>,
     agents: agents::Agents<R>,
     queue: Queue,
     starts: starts::Starts,
@@ -171,6 +181,7 @@ impl<R> Lane<R> {
             open: Batch::default(),
             syncing: None,
             sessions: Sessions::default(),
+            groups: Groups::default(),
             agents: agents::Agents::default(),
             queue: Queue::default(),
             starts: starts::Starts::default(),
@@ -182,6 +193,7 @@ impl<R> Lane<R> {
             stopping: false,
             effects: Vec::new(),
         };
+        lane.restore_sessions();
         lane.recover();
         lane
     }
@@ -207,7 +219,8 @@ impl<R> Lane<R> {
         self.dispatch();
         self.flush();
         if self.stopping && self.is_at_rest() {
-            for reply in self.executions.take_waiters().into_iter().chain(self.agents.take_all()) {
+            let waiting = self.executions.take_waiters().into_iter().chain(self.agents.take_all());
+            for reply in waiting.chain(self.groups.take_replies()) {
                 self.answer(reply, Answer::Stopping);
             }
             self.effects.push(Effect::Stopped);
@@ -276,6 +289,7 @@ impl<R> Lane<R> {
             }
             Request::Keep(entries) => self.keep(entries, reply),
             Request::Load => self.report_load(reply),
+            Request::Group(call) => self.group_call(call, reply),
         }
     }
 
@@ -290,7 +304,8 @@ impl<R> Lane<R> {
             | Request::Release { .. }
             | Request::Limit(_)
             | Request::Await(_)
-            | Request::AwaitPause(_) => self.answer(reply, Answer::Stopping),
+            | Request::AwaitPause(_)
+            | Request::Group(_) => self.answer(reply, Answer::Stopping),
         }
     }
 

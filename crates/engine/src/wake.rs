@@ -3,7 +3,7 @@
 
 use crate::resources::ResourceRequest;
 use crate::retries::Past;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
     ChildResult, Event, ExecutionId, Facet, Input, LifeChange, Millis, Need, Net, NetDigest, Outcome,
@@ -12,7 +12,7 @@ use windlass_kernel::{
 use windlass_protocol as protocol;
 use windlass_store::{
     Applied, Audit, Definition, DefinitionId, DueTimer, Entry, MailId, Offer, Origin, Retry, Stop,
-    StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
+    StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkerSession, WorkflowId, Write,
 };
 
 /// Time as a lane gets it. Instants in journals come from the wall clock; leases are counted on a clock that no one sets.
@@ -106,6 +106,81 @@ pub enum Request {
     Keep(Vec<Entry>),
     /// How much there is to do.
     Load,
+    /// Call of a worker outside of this process; answered with an [`Answer::Group`].
+    Group(GroupCall),
+}
+
+/// Call of a worker that claims work of its group. Its reports are calls of the protocol, like those of any worker.
+#[derive(Debug)]
+pub enum GroupCall {
+    /// Opens a session, which outlives this process.
+    Open(Box<WorkerSession>),
+    /// Takes up to `slots` units. It is answered when there is at least one, or when the claim is ended. A later claim of
+    /// the session replaces it.
+    Claim {
+        session: SessionKey,
+        slots: u32,
+        /// Operations that the worker performs; None: all of its group.
+        kinds: Option<BTreeSet<String>>,
+    },
+    /// Answers the open claim of the session with what it has.
+    EndClaim { session: SessionKey },
+    /// Renews the leases of everything that the worker still holds.
+    Beat { session: SessionKey, held: Vec<protocol::Unit> },
+    /// Reads the work of a unit again that the session holds.
+    Fetch { session: SessionKey, unit: protocol::Unit },
+    /// Compares a report with the one that was accepted under its fence (R16); it changes nothing. Answered with a
+    /// verdict.
+    Repeat { session: SessionKey, report: Box<protocol::Report> },
+    /// Gives units back that never reached the worker.
+    Return { session: SessionKey, units: Vec<protocol::Unit> },
+    /// Counts work and workers of groups: of a tenant, or of all.
+    List { tenant: Option<Tenant> },
+}
+
+/// Proof that a caller knows the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionKey {
+    pub id: protocol::SessionId,
+    /// SHA-256 of the session's text.
+    pub digest: [u8; 32],
+    pub tenant: Tenant,
+    /// The only group that the caller may work for; None: any group of the tenant.
+    pub group: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum GroupReply {
+    Opened,
+    /// The tenant has as many sessions as it may have.
+    TooManySessions {
+        max: usize,
+    },
+    Claimed(Vec<protocol::Work>),
+    Held {
+        /// Listed units that the session does not hold any more.
+        lost: Vec<protocol::Unit>,
+        /// Units that the worker has to stop.
+        stop: Vec<protocol::Unit>,
+    },
+    /// There is no such session, or its time has passed.
+    NoSession,
+    /// The session does not hold the unit.
+    NotHeld,
+    Returned,
+    Groups(Vec<GroupLoad>),
+}
+
+/// Work and workers of one group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupLoad {
+    pub tenant: Tenant,
+    pub name: String,
+    /// Units that wait for a worker.
+    pub waiting: usize,
+    /// Units that workers hold.
+    pub claimed: usize,
+    pub workers: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,6 +342,8 @@ pub enum Answer {
     /// What became of each entry.
     Kept(Vec<Applied>),
     Load(Load),
+    /// Reply to the call of a worker outside of this process.
+    Group(GroupReply),
     /// The lane stops; ask again after the restart.
     Stopping,
 }

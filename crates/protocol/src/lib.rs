@@ -1,6 +1,7 @@
 //! Types that pass between engine and worker: serialised data without logic.
 
 mod call;
+mod group;
 mod pipeline;
 mod resource;
 mod tools;
@@ -10,6 +11,7 @@ pub use call::{
     AgentAnswer, AgentAsk, AgentCall, Beat, Call, Order, PROTOCOL_VERSION, Register, Registered, Reply,
     ReplyTo, Verdict,
 };
+pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
 };

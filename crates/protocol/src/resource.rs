@@ -101,6 +101,9 @@ impl Variables {
 pub struct WorkerRules {
     pub egress: EgressRules,
     pub databases: DatabaseQuota,
+    /// Time until a lease is lost that is not renewed; None: [`crate::LEASE_TTL_MS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ttl_ms: Option<u64>,
 }
 
 /// Addresses that requests of definitions may reach. The default allows no private ones.

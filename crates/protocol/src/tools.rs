@@ -255,6 +255,16 @@ tools! {
         fields: &[field("provider", "`windlass` or `env`")],
         ..ToolRow::USUAL
     },
+    Worker: ToolRow {
+        kind: WORKER_KIND,
+        about: "A call that a worker of a group claims and makes, also on another host",
+        needs: &["group"],
+        fields: &[
+            field("group", "The name of the group"),
+            field("operation", "What the worker does, as its claims name it; `worker` by default"),
+        ],
+        ..ToolRow::USUAL
+    },
     Code: ToolRow {
         kind: "code",
         about: "Python or JavaScript of a node",

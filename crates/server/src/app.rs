@@ -11,6 +11,7 @@ use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::problem::{Problem, ProblemCode};
 use crate::readers::Readers;
+use crate::remote::RemoteWorkers;
 use crate::rights::TenantRights;
 use crate::routes::Estimates;
 use crate::settings::Settings;
@@ -58,6 +59,8 @@ pub struct App {
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
     pub pulse: Pulse,
+    /// Workers outside of this process.
+    pub remote: Arc<RemoteWorkers>,
     /// The exporter of traces, if a collector is set.
     pub traces: Option<Arc<Traces>>,
     streams: Streams,
@@ -82,6 +85,7 @@ pub struct Parts {
     pub pulse: Pulse,
     /// Whether the process may only read the folder.
     pub reads_only: bool,
+    pub remote: Arc<RemoteWorkers>,
 }
 
 impl App {
@@ -102,6 +106,7 @@ impl App {
             traces,
             pulse,
             reads_only,
+            remote,
         } = parts;
         let streams = Streams::new(settings.max_streams);
         let answers = Arc::new(Answers::new(settings.tenant_answers));
@@ -128,6 +133,7 @@ impl App {
             versions,
             estimates: Estimates::default(),
             pulse,
+            remote,
             traces,
             streams,
             stopping: watch::channel(false).0,

@@ -52,6 +52,7 @@ fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
         name: "owner".to_owned(),
         role: Role::Owner.name().to_owned(),
         roles: Vec::new(),
+        group: None,
         digest,
         created_by: SERVER.to_owned(),
         created_at: now(),

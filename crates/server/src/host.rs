@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
+use crate::remote::RemoteWorkers;
 use crate::resources::FolderResources;
 use crate::rights::{TenantRights, Variables};
 use crate::storage::{Storage, StorageLimits};
@@ -13,7 +14,7 @@ use crate::watchdog::{self, Pulse, Vitals, Watchdog};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_dialects::Adapters;
@@ -24,10 +25,10 @@ use windlass_engine::{
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::WorkerRules;
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, WorkflowId};
+use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Workers as _, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
-use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig};
+use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig, RemoteConfig};
 
 /// Subcommand that starts a supervisor of programs.
 pub const SUPERVISE: &str = "supervise";
@@ -48,6 +49,7 @@ pub struct Embedded {
     warnings: Vec<String>,
     vitals: Arc<Vitals>,
     watchdog: Watchdog,
+    remote: Arc<RemoteWorkers>,
 }
 
 /// The workers of this process.
@@ -82,6 +84,8 @@ pub struct Setup {
     pub stall_timeout: Option<Duration>,
     /// Bindings of operations and kinds of tools.
     pub adapters: Arc<Adapters>,
+    /// Time until a lease is lost that is not renewed.
+    pub lease_ttl: Duration,
 }
 
 impl Embedded {
@@ -123,10 +127,20 @@ impl Embedded {
             usages,
             memories: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
         };
+        let lease_ttl_ms = u64::try_from(setup.lease_ttl.as_millis()).unwrap_or(u64::MAX);
+        let rules = Arc::new(WorkerRules {
+            egress: setup.egress.rules(),
+            databases: setup.database_quota,
+            lease_ttl_ms: Some(lease_ttl_ms),
+        });
+        let (sessions, groups) = (store.reader()?.worker_sessions()?, store.reader()?.runner_groups()?);
         let config = Config {
             seed: seed(),
+            lease_ttl_ms,
+            sessions,
+            has_groups: !groups.is_empty(),
             resources: Arc::new(resources),
-            rules: Arc::new(WorkerRules { egress: setup.egress.rules(), databases: setup.database_quota }),
+            rules: rules.clone(),
             check_child,
             hands: vitals.of_engine(),
             quarantined,
@@ -134,6 +148,8 @@ impl Embedded {
         };
         let watchdog = Watchdog::start(vitals.clone(), setup.stall_timeout)?;
         let engine = Engine::start_with(store, config, watch)?;
+        let remote =
+            Arc::new(RemoteWorkers::new(engine.handle(), remote_config(rules)?, lease_ttl_ms, groups));
         // The limits must apply before the first slot is offered.
         engine.handle().ask(Request::Limit(limits), |_| {});
         warnings.extend(lost_hooks);
@@ -149,6 +165,7 @@ impl Embedded {
             warnings,
             vitals,
             watchdog,
+            remote,
         };
         match setup.workers {
             Workers::Pool => embedded.work(None)?,
@@ -161,9 +178,7 @@ impl Embedded {
     fn work(&mut self, slots: Option<u32>) -> anyhow::Result<()> {
         let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
         inherited.keep();
-        let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let own = |name: &str| OwnCommand { program: program.clone(), args: vec![name.into()] };
-        let (supervisor, sandbox) = (own(SUPERVISE), own(SANDBOX));
+        let (program, supervisor, sandbox) = own_commands()?;
         let worker = format!("process {}", std::process::id());
         let mut config = PoolConfig::new(worker, supervisor, sandbox);
         config.helper = Some(program);
@@ -176,6 +191,11 @@ impl Embedded {
         let engine = self.engine.handle();
         self.pool = Some(Pool::start(config, Arc::new(move |call, reply| engine.send(call, reply)))?);
         Ok(())
+    }
+
+    /// Returns the desk of workers outside of this process.
+    pub(crate) fn remote(&self) -> Arc<RemoteWorkers> {
+        self.remote.clone()
     }
 
     /// Returns the secrets of the folder.
@@ -256,6 +276,18 @@ impl Embedded {
         drop(self.folder);
         fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
     }
+}
+
+/// Returns the path of this program, and how it is called as a supervisor and as a sandbox.
+fn own_commands() -> anyhow::Result<(PathBuf, OwnCommand, OwnCommand)> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let own = |name: &str| OwnCommand { program: program.clone(), args: vec![name.into()] };
+    Ok((program.clone(), own(SUPERVISE), own(SANDBOX)))
+}
+
+pub(crate) fn remote_config(rules: Arc<WorkerRules>) -> anyhow::Result<RemoteConfig> {
+    let (_, supervisor, sandbox) = own_commands()?;
+    Ok(RemoteConfig { supervisor, sandbox, rules })
 }
 
 /// Limits of a tenant that has none of its own.

@@ -37,6 +37,7 @@ mod metrics;
 mod people;
 mod problem;
 mod readers;
+mod remote;
 mod resources;
 pub mod retention;
 mod rights;

@@ -8,6 +8,7 @@ use crate::first::default_tenant;
 use crate::host::{Embedded, Setup, ended};
 use crate::hub::Hub;
 use crate::readers::Readers;
+use crate::remote::RemoteWorkers;
 use crate::rights::{TenantRights, Variables};
 use crate::routes;
 use crate::settings::{DATA, Settings};
@@ -66,6 +67,7 @@ impl Local {
             traces: None,
             pulse: embedded.pulse(),
             reads_only: false,
+            remote: embedded.remote(),
         });
         Ok(Local::with(app, Some(embedded)))
     }
@@ -94,6 +96,7 @@ impl Local {
             traces: None,
             pulse: Pulse { vitals: Vitals::unused(), pool: None },
             reads_only: true,
+            remote: Arc::new(RemoteWorkers::closed()?),
         });
         Ok(Local::with(app, None))
     }

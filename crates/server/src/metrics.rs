@@ -11,7 +11,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Folder, Load, Request as Ask, Tally};
+use windlass_engine::{Answer, Folder, GroupLoad, Load, Request as Ask, Tally};
 use windlass_store::Outbox as _;
 
 /// Buckets of histograms, from a sync on a fast disk to a delay that users notice.
@@ -61,6 +61,11 @@ pub(crate) async fn render(app: &App) -> Result<String, Problem> {
     if let Answer::Load(load) = app.ask(Ask::Load).await? {
         record_load(&load);
     }
+    let loads = app.remote.loads(None).await?;
+    let sum = |count: fn(&GroupLoad) -> usize| loads.iter().map(count).sum::<usize>() as f64;
+    gauge!("windlass_group_waiting").set(sum(|load| load.waiting));
+    gauge!("windlass_group_claimed").set(sum(|load| load.claimed));
+    gauge!("windlass_group_workers").set(sum(|load| load.workers));
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
     gauge!("windlass_store_log_bytes").set(log_bytes(app) as f64);
@@ -140,6 +145,9 @@ fn describe() {
     describe_histogram!("windlass_http_request_seconds", "Duration of requests, by route");
     describe_gauge!("windlass_queue_depth", "Steps that wait for a free slot");
     describe_gauge!("windlass_steps_in_flight", "Steps that workers run");
+    describe_gauge!("windlass_group_waiting", "Calls that wait for a worker of their group, over all groups");
+    describe_gauge!("windlass_group_claimed", "Calls that workers of groups hold");
+    describe_gauge!("windlass_group_workers", "Workers of groups with a session");
     describe_gauge!("windlass_slots", "Steps that workers can run at the same time");
     describe_gauge!("windlass_executions_in_memory", "Executions in memory");
     describe_gauge!("windlass_quarantined_executions", "Quarantined executions");

@@ -85,6 +85,7 @@ impl Server {
             seals_audit: true,
             stall_timeout,
             adapters: settings.adapters.adapters.clone(),
+            lease_ttl: settings.lease_ttl,
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
@@ -109,6 +110,7 @@ impl Server {
             traces,
             pulse: embedded.pulse(),
             reads_only: false,
+            remote: embedded.remote(),
         };
         let app = Arc::new(App::new(parts));
         let owner = first::create_defaults(&app, embedded.folder()).await?;

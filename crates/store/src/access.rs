@@ -68,6 +68,8 @@ pub struct StoredToken {
     pub role: String,
     /// Roles that policies of definitions ask for.
     pub roles: Vec<String>,
+    /// The only group that a worker with this token may claim for; None: any group of the tenant.
+    pub group: Option<String>,
     /// SHA-256 of the token.
     pub digest: [u8; 32],
     pub created_by: String,

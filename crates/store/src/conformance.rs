@@ -17,6 +17,7 @@ mod state;
 mod tasks;
 mod timers;
 mod values;
+mod workers;
 pub mod world;
 
 pub use access::*;
@@ -34,6 +35,7 @@ pub use state::*;
 pub use tasks::*;
 pub use timers::*;
 pub use values::*;
+pub use workers::*;
 
 use crate::access::Access;
 use crate::catalog::Catalog;
@@ -47,6 +49,7 @@ use crate::retention::Retention;
 use crate::secrets::Secrets;
 use crate::store::{Reader, Store};
 use crate::tasks::Tasks;
+use crate::workers::Workers;
 
 /// The place of a store. It is empty when it is made; opening it again finds what was written.
 pub trait StoreSite {
@@ -65,7 +68,16 @@ pub trait ServerSite: StoreSite<Store: Store<Reader: ServerReader>> {
 
 /// A reader with all traits of the port.
 pub trait ServerReader:
-    Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + Tasks + crate::check::Audit
+    Access
+    + Catalog
+    + HookReader
+    + Memories
+    + Outbox
+    + Quarantined
+    + Retention
+    + Tasks
+    + Workers
+    + crate::check::Audit
 {
 }
 
@@ -78,6 +90,7 @@ impl<R> ServerReader for R where
         + Quarantined
         + Retention
         + Tasks
+        + Workers
         + crate::check::Audit
 {
 }
@@ -119,6 +132,8 @@ macro_rules! conformance_tests {
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store
+            sessions_of_workers_are_kept_until_they_are_closed
+            a_group_of_workers_belongs_to_one_tenant
             a_secret_is_read_back_and_listed_by_name
             versions_follow_each_other
             a_deleted_secret_is_gone

@@ -2,12 +2,13 @@
 //! batches, so that the disk has one writer, and no decision depends on them.
 
 use crate::access::{Audit, StoredTenant, StoredToken};
-use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
+use crate::commit::{DefinitionId, Session, StoredManifest, WorkflowId};
 use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
+use crate::workers::{RunnerGroup, WorkerSession};
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, NetDigest};
 
@@ -100,6 +101,24 @@ pub enum Entry {
     TokenUsed {
         id: String,
         at: Millis,
+    },
+    /// Opens the session of a worker; `Duplicate` when there is one of that id.
+    WorkerSession(Box<WorkerSession>),
+    /// Renews a session; `Duplicate` when it is closed.
+    WorkerRenewed {
+        session: Session,
+        expires_at: Millis,
+    },
+    /// Closes a session; `Duplicate` when it is closed.
+    WorkerClosed {
+        session: Session,
+    },
+    /// Adds a group of workers, or changes its cluster.
+    RunnerGroup(Box<RunnerGroup>),
+    /// Deletes a group; `Duplicate` when the tenant has none of that name.
+    RunnerGroupDeleted {
+        tenant: Tenant,
+        name: String,
     },
     /// Records an action that changed nothing: a refused request, a secret that was read.
     Audit(Box<Audit>),

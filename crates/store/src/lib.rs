@@ -31,6 +31,7 @@ pub mod sqlite;
 mod store;
 mod tasks;
 mod usage;
+mod workers;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 pub use artifacts::{ArtifactFile, Artifacts, References, Swept};
@@ -61,3 +62,4 @@ pub use store::{
 };
 pub use tasks::{StoredTask, TaskQuery, Tasks};
 pub use usage::{Usage, Usages};
+pub use workers::{RunnerGroup, WorkerSession, Workers};

@@ -5,6 +5,7 @@
 //! | [`Run`] | the pipeline runner: which call is next, what an outcome means, where to go on after a crash; no IO |
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
+//! | [`RemoteDesk`] | the part of a pipeline around a call that a worker outside of this process makes |
 //! | [`egress`] | where requests of definitions may go to |
 //! | [`supervisor`] | the process that ends all that a program of a step started |
 //! | [`sandbox`] | processes for statements and paths of strangers |
@@ -20,10 +21,12 @@ mod hand;
 mod inherited;
 mod keeper;
 mod keychain;
+mod kits;
 pub mod node;
 mod pipeline;
 mod pool;
 mod process;
+mod remote;
 pub mod sandbox;
 pub mod session;
 mod stream;
@@ -35,5 +38,6 @@ pub use hand::Hand;
 pub use inherited::Inherited;
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
+pub use remote::{Prepared, RemoteCall, RemoteConfig, RemoteDesk, RemoteUnit};
 pub use stream::{LINE_MAX, TAIL_MAX};
 pub use tools::GRACE_MS;

@@ -18,6 +18,7 @@ mod source;
 pub mod tasks;
 pub mod tokens;
 pub mod validate;
+pub mod workers;
 pub mod workflows;
 
 use crate::format::counted;

@@ -43,6 +43,9 @@ struct Create {
     /// Further roles, which approvers and policies of definitions name, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     roles: Vec<String>,
+    /// For the role worker: the only group that it may claim work for; every group of the tenant by default
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
     /// The tenant; your own by default
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -89,7 +92,9 @@ impl Tokens {
 impl Create {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let mut body = json!({ "name": self.name, "role": self.role });
-        for (key, given) in [("tenantId", &self.tenant), ("expiresAt", &self.expires_at)] {
+        for (key, given) in
+            [("tenantId", &self.tenant), ("expiresAt", &self.expires_at), ("group", &self.group)]
+        {
             if let Some(given) = given {
                 body[key] = json!(given);
             }

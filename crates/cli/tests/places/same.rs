@@ -145,6 +145,8 @@ const STORY: &[Row] = &[
     Row("secrets list --json", 0, ""),
     Row("secrets delete api-key --json", 0, ""),
     Row("secrets delete api-key", 2, ""),
+    Row("workers list --json", 0, ""),
+    Row("workers list", 0, ""),
     Row("graph work.yaml", 0, ""),
 ];
 

@@ -17,6 +17,8 @@ impl Things {
         let secret =
             server.request(Method::PUT, "/api/v1/secrets/api-key").json(&json!({ "value": "hunter22" }));
         assert_eq!(secret.send().unwrap().status(), StatusCode::OK);
+        let group = server.request(Method::PUT, "/api/v1/runner-groups/lab").json(&json!({}));
+        assert_eq!(group.send().unwrap().status(), StatusCode::OK);
         let token = token["id"].as_str().unwrap().to_owned();
         let (execution, delivery) = executed(server, &workflow);
         let artifact = artifact(server, &execution);
@@ -24,6 +26,7 @@ impl Things {
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
         things.push(("quarantine", execution.clone()));
+        things.push(("runner-groups", "lab".to_owned()));
         things.push(("values", value(server, &execution)));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         Things(things)
@@ -160,8 +163,10 @@ fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
             continue;
         }
         for (method, operation) in item.as_object().unwrap() {
-            // A secret has a name, not an id: whoever sets it sets their own.
-            if (path.as_str(), method.as_str()) == ("/api/v1/secrets/{name}", "put") {
+            // A secret or a group has a name, not an id: whoever sets it sets their own.
+            if ["/api/v1/secrets/{name}", "/api/v1/runner-groups/{name}"].contains(&path.as_str())
+                && method == "put"
+            {
                 continue;
             }
             let (status, body) = attack.send(method, &things.in_path(path), operation);

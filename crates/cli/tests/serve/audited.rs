@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 const PLAYBOOK: &str = "metadata: {name: hello}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n";
 
 /// What changes nothing that is not reported elsewhere: an execution says itself who started it.
-const NOT_LISTED: [&str; 5] = [
+const NOT_LISTED: [&str; 7] = [
+    "post /api/v1/workers/heartbeat",
+    "post /api/v1/workers/report",
     "post /hooks/{path}",
     "post /api/v1/validate",
     "post /api/v1/workflows/{workflowId}/execute",
@@ -161,6 +163,15 @@ fn access(admin: &mut Admin<'_>) {
     admin.does(secret(Method::DELETE), &["api"], None, "secret.delete");
     admin.fails(secret(Method::DELETE), &["api"], None, 404);
     admin.does((Method::POST, "/api/v1/webhook-secret/rotate"), &[], None, "webhook-secret.rotate");
+    let group = |method| (method, "/api/v1/runner-groups/{name}");
+    admin.does(group(Method::PUT), &["gpu"], Some(json!({ "cluster": "eu" })), "runner-group.put");
+    admin.fails(group(Method::PUT), &["gpu"], Some(json!({ "cluster": "a b" })), 400);
+    admin.does(group(Method::DELETE), &["gpu"], None, "runner-group.delete");
+    admin.fails(group(Method::DELETE), &["gpu"], None, 404);
+    let claim = Some(json!({ "group": "gpu", "slots": 1, "waitMs": 0 }));
+    admin.does((Method::POST, "/api/v1/workers/claim"), &[], claim.clone(), "runner-group.create");
+    let (status, _) = admin.send(&Method::POST, "/api/v1/workers/claim", &[], claim);
+    assert_eq!((status, admin.rows().len()), (StatusCode::OK, admin.seen), "the group exists");
     let tenants = (Method::POST, "/api/v1/tenants");
     let made = id(&admin.does(tenants, &[], Some(json!({ "name": "Acme" })), "tenant.create"));
     let change = (Method::PATCH, "/api/v1/tenants/{id}");

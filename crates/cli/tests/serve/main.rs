@@ -41,4 +41,5 @@ mod tries;
 mod waiting;
 mod webhooks;
 mod whole;
+mod workers;
 mod workflows;

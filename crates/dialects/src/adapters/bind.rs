@@ -9,14 +9,11 @@ use std::sync::Arc;
 use windlass_expr::Template;
 use windlass_kernel::Net;
 use windlass_kernel::net::{Step, Work};
-use windlass_protocol::{CHILD_KIND, Key, Pipeline, Task, WORKER_KIND};
+use windlass_protocol::{CHILD_KIND, Key, Pipeline, Task};
 
 /// Maximum bytes that bindings add to one Net. A binding is copied into every task that calls it, and a Net is kept in memory
 /// while its executions run.
 const ADDED_BYTES_MAX: usize = 16 << 20;
-
-/// Groups of workers have no way to claim work yet.
-const NO_GROUPS: &str = "it is bound to a group of workers, and groups cannot claim work yet";
 
 /// Returns the Net with every task bound, or the calls that are not.
 pub fn bind(net: &Net, adapters: &Adapters) -> Result<Net, Vec<Unbound>> {
@@ -46,7 +43,6 @@ pub(crate) fn list_unbound(net: &Net) -> Vec<Unbound> {
         for spec in works(step).filter_map(spec_of) {
             let open = kinds(spec).filter(|kind| !is_built_in(kind));
             found.extend(open.map(|kind| unbound(&step.name, kind, None)));
-            found.extend(for_groups(spec).map(|name| unbound(&step.name, name, Some(NO_GROUPS.to_owned()))));
         }
     }
     found
@@ -68,13 +64,6 @@ fn spec_of(work: &Work) -> Option<&Value> {
 fn kinds(spec: &Value) -> impl Iterator<Item = &str> {
     let tasks = spec.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     tasks.iter().filter_map(|task| task.get("kind")?.as_str())
-}
-
-/// Operations that are bound to a group of workers.
-fn for_groups(spec: &Value) -> impl Iterator<Item = &str> {
-    let tasks = spec.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let of_group = tasks.iter().filter(|task| task["kind"] == WORKER_KIND);
-    of_group.filter_map(|task| task["config"]["operation"].as_str())
 }
 
 fn unbound(step: &str, name: &str, problem: Option<String>) -> Unbound {

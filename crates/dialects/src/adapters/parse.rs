@@ -10,7 +10,7 @@ use crate::read::{Key, Reader, Unknown, first_line, key};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 use windlass_expr::{Read, has_tags};
-use windlass_protocol::{CHILD_KIND, ToolRow, WORKER_KIND, field};
+use windlass_protocol::{CHILD_KIND, GROUP_NAME_MAX, ToolRow, WORKER_KIND, field, is_group_name};
 
 /// Kind of a binding to a stored definition.
 const WORKFLOW_KIND: &str = "workflow";
@@ -52,8 +52,8 @@ const ELSEWHERE: [(&str, &str); 5] = [
 /// Names that templates of a binding can read. Everything else belongs to the definition that calls it.
 const READABLE: [&str; 6] = ["args", "input", "keychain", "execution_id", "_attempt", "_idempotency_key"];
 
-/// Tools of playbooks that a binding cannot name.
-const NOT_BOUND_TO: [&str; 2] = [CHILD_KIND, "workbook"];
+/// Tools of playbooks that a binding cannot name, and the one whose operation a binding has already.
+const NOT_BOUND_TO: [&str; 3] = [CHILD_KIND, "workbook", WORKER_KIND];
 
 pub(super) fn parse_binding(entry: &Entry, keys: &[&KeyDef], reader: &mut Reader<'_, '_>) -> Option<Binding> {
     let (name, node) = (entry.key.as_str(), &entry.value);
@@ -140,6 +140,12 @@ fn workflow(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
 
 fn worker(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
     let group = plain_field(entry, &OTHERS[1], "group", reader)?;
+    if !group.as_str().is_some_and(is_group_name) {
+        let message = format!("the group {group} of a binding is no plain name");
+        let hint = format!("use at most {GROUP_NAME_MAX} letters, digits, `.`, `_` and `-`");
+        reader.error("E0162", &entry.at, message, hint);
+        return None;
+    }
     let config = Map::from_iter([("group".to_owned(), group), ("operation".to_owned(), json!(entry.key))]);
     Some(Binding { kind: WORKER_KIND.to_owned(), config, timeout_ms: None, keychain: Vec::new() })
 }

@@ -1,4 +1,3 @@
-use super::bind::apply;
 use super::{Adapters, Outside, bind, parse_adapters};
 use crate::{compile, compile_for};
 use expect_test::{Expect, expect};
@@ -131,12 +130,7 @@ fn a_definition_and_a_group_can_be_bound() {
     let steps = ["a:b", "c:d"].map(|name| Step::new(name, operation(name, &json!({ "n": 1 }))));
     let policy = Policy { join: Join::All, finish: Finish::Nothing, ..Policy::default() };
     let net = Net::new(NetSpec { steps: steps.to_vec(), policy }).expect("a net");
-    let refused = bind(&net, &file).expect_err("groups cannot claim work yet");
-    assert_eq!(
-        refused[0].message(),
-        "`c:d` cannot call `c:d`: it is bound to a group of workers, and groups cannot claim work yet"
-    );
-    let bound = apply(&net, &file).expect("both are bound");
+    let bound = bind(&net, &file).expect("both are bound");
     assert_eq!(tasks(&bound, 0)[0]["kind"], "playbook");
     assert_eq!(tasks(&bound, 0)[0]["config"], json!({ "path": "books", "version": 3, "args": { "n": 1 } }));
     assert_eq!(tasks(&bound, 1)[0]["kind"], "worker");

@@ -2,10 +2,9 @@
 
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
-use super::queue::{Queued, QueuedWork};
 use super::reading::List;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Effect, Lookup, Refusal};
+use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId, any_of};
@@ -51,6 +50,8 @@ impl<R> Default for Batch<R> {
 pub(super) enum Then<R> {
     Nothing,
     Verdict(R),
+    /// The session of a worker outside of this process is stored.
+    Opened(R),
     /// A worker's value is on disk.
     Stored(R),
     Defined(R, Arc<Net>),
@@ -225,6 +226,7 @@ impl<R> Lane<R> {
             return;
         }
         let mut batch = std::mem::take(&mut self.open);
+        self.groups.seal();
         if batch.commits.is_empty() && batch.writes.is_empty() {
             // What these answers rest on is on disk by now.
             return self.give_answers(batch.answers);
@@ -288,6 +290,7 @@ impl<R> Lane<R> {
             }
         }
         self.give_answers(batch.answers);
+        self.answer_claims();
         if posted {
             self.mail.poke();
         }
@@ -304,11 +307,8 @@ impl<R> Lane<R> {
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
-        if let Some(live) = self.executions.get(id) {
-            for (run, fence) in building.queued {
-                let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
-                self.queue.push(&live.origin.tenant, live.origin.options.priority, offer);
-            }
+        for (run, fence) in building.queued {
+            self.enqueue(id, run, fence);
         }
         for timer in building.timers {
             self.timers.arm(timer);
@@ -317,6 +317,12 @@ impl<R> Lane<R> {
     }
 
     fn give_order(&mut self, session: protocol::SessionId, order: protocol::Order) {
+        let order = match order {
+            protocol::Order::Run(work) if self.sessions.outside(session).is_some() => {
+                return self.deliver_outside(session, *work);
+            }
+            order => order,
+        };
         match &order {
             protocol::Order::Run(work) => self.sessions.sent(work.unit, self.now.steady),
             protocol::Order::Stop { unit, .. } => self.sessions.stop_sent(*unit),
@@ -347,6 +353,7 @@ impl<R> Lane<R> {
     fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
         match (then, result) {
             (Then::Nothing | Then::Kept(_), _) => {}
+            (Then::Opened(reply), _) => self.answer(reply, Answer::Group(GroupReply::Opened)),
             (Then::Stored(reply), _) => {
                 self.answer(reply, Answer::resource(protocol::ResourceReply::Stored));
             }
@@ -447,6 +454,7 @@ impl<R> Lane<R> {
     /// Slots that were promised to offers which never came to be are free again.
     fn forget(&mut self, building: &Building<R>) {
         for lease in &building.leases {
+            self.groups.unassign(protocol::SessionId(lease.session.0));
             self.sessions.release(super::dispatch::unit(building.id, lease.run, lease.fence));
         }
     }

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
-    Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
+    Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Millis,
+    Need, Net, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
@@ -75,15 +75,46 @@ pub(super) enum What {
         run: RunId,
         fence: Fence,
     },
+    /// A queued offer has a claim of its group.
+    Claimed {
+        run: RunId,
+        fence: Fence,
+        session: protocol::SessionId,
+    },
+    /// A worker outside of this process reads its work again.
+    Fetch {
+        run: RunId,
+        fence: Fence,
+    },
+    /// A worker outside of this process reports again what it may have reported before.
+    Repeat {
+        input: Box<Input>,
+        run: RunId,
+        fence: Fence,
+        tenant: Tenant,
+    },
+    /// An offer from before the start is queued where it belongs.
+    Sort {
+        run: RunId,
+        fence: Fence,
+    },
+    /// A worker outside of this process still holds an offer of the last process.
+    Kept {
+        run: RunId,
+        fence: Fence,
+        claimed_at: Millis,
+    },
 }
 
 impl What {
     /// Returns the answer to an input that no execution decides: a worker learns that its work is stale.
     pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
         match self {
-            What::Report(_) => Answer::verdict(protocol::Verdict::Stale),
+            What::Report(_) | What::Repeat { .. } => Answer::verdict(protocol::Verdict::Stale),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            any_of![What: Input Create Fork Await Dispatch StartDue Begin Again] => Answer::Refused(refusal),
+            any_of![What: Input Create Fork Await Dispatch StartDue Begin Again Claimed Fetch Sort Kept] => {
+                Answer::Refused(refusal)
+            }
         }
     }
 }
@@ -257,6 +288,14 @@ impl<R> Lane<R> {
             What::StartDue => self.start_due(id),
             What::Begin { tenant } => self.begin_queued(id, &tenant),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
+            What::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
+            What::Fetch { run, fence } => self.fetch(unit(id, run, fence), pending),
+            What::Repeat { .. } => self.repeat(id, pending),
+            What::Sort { run, fence } => {
+                self.enqueue(id, run, fence);
+                self.rest(id);
+            }
+            What::Kept { run, fence, claimed_at } => self.rearm(id, run, fence, claimed_at),
             What::Fork(_) => self.fork(id, pending),
             What::Input(_) | What::Report(_) | What::Agent(_) | What::Create(..) => self.decide(id, pending),
         }
@@ -324,7 +363,9 @@ impl<R> Lane<R> {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
-            any_of![What: Input Await Dispatch StartDue Begin Again] => Answer::Accepted,
+            any_of![What: Input Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] => {
+                Answer::Accepted
+            }
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -348,7 +389,8 @@ impl<R> Lane<R> {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(forking.take_records());
             }
-            any_of![What: Input Report Agent Await Dispatch StartDue Begin Again] => {}
+            any_of![What: Input Report Agent Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] =>
+                {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
@@ -467,7 +509,7 @@ fn bound_depth(what: &mut What) -> Result<(), Rejected> {
         What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
             depth::bound(input)
         }
-        any_of![What: Fork Await Dispatch StartDue Begin Again] => Ok(()),
+        any_of![What: Fork Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] => Ok(()),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol
 impl<R> Lane<R> {
     /// Free slots take what is next.
     pub(super) fn dispatch(&mut self) {
+        self.dispatch_groups();
         self.queue.slots = self.sessions.slots();
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
@@ -40,6 +41,9 @@ impl<R> Lane<R> {
 
     /// Gives a new offer to a free slot in its own commit, if no other waits longer and its values are in memory.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        if let Some(route) = self.route(id, run) {
+            return self.offer_to_group(id, run, fence, &route);
+        }
         let Some(tenant) = self.executions.get(id).map(|live| live.origin.tenant.clone()) else { return };
         self.queue.slots = self.sessions.slots();
         let is_kept_free = self.starts.take_slot_of(id) && self.sessions.free() > 0 && !self.stopping;
@@ -53,7 +57,7 @@ impl<R> Lane<R> {
             return;
         };
         building.leases.push(lease(id, run, fence, session, now));
-        building.timers.extend(attempt_timer(id, run, fence, &work, now));
+        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
         building.orders.push((session, protocol::Order::Run(Box::new(work))));
         self.sessions.hold(session, unit(id, run, fence), tenant, now);
     }
@@ -72,6 +76,9 @@ impl<R> Lane<R> {
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
+        if self.route(id, run).is_some() {
+            return self.enqueue(id, run, fence);
+        }
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
@@ -84,7 +91,7 @@ impl<R> Lane<R> {
         };
         let now = self.now.wall;
         self.sessions.hold(session, unit(id, run, fence), tenant, now);
-        if let Some(timer) = attempt_timer(id, run, fence, &work, now) {
+        if let Some(timer) = attempt_timer(id, run, fence, work.timeout_ms, now) {
             self.timers.arm(timer);
         }
         let write = Write::Lease(lease(id, run, fence, session, now));
@@ -125,12 +132,12 @@ impl<R> Lane<R> {
 
 /// Whether the execution has asked all its open work to stop. An offer that is still queued then has no worker that
 /// could answer, neither in this process nor after a crash.
-fn has_asked_to_stop(state: &Execution<'_>) -> bool {
+pub(super) fn has_asked_to_stop(state: &Execution<'_>) -> bool {
     let stops = |decided: Decided| matches!(decided.cause, Cause::Timeout | Cause::Cancel);
     state.phase() == Phase::Draining && state.head.decided.is_some_and(stops)
 }
 
-fn lease(
+pub(super) fn lease(
     id: ExecutionId,
     run: RunId,
     fence: Fence,
@@ -141,14 +148,15 @@ fn lease(
     Lease { execution: id, run, fence, session, claimed_at: now, started_at: Some(now) }
 }
 
-fn attempt_timer(
+/// Returns the timer of an attempt that was claimed at a time.
+pub(super) fn attempt_timer(
     execution: ExecutionId,
     run: RunId,
     fence: Fence,
-    work: &protocol::Work,
-    now: windlass_kernel::Millis,
+    timeout_ms: Option<u64>,
+    claimed_at: windlass_kernel::Millis,
 ) -> Option<DueTimer> {
-    let at = now.plus(work.timeout_ms?.saturating_add(ATTEMPT_GRACE_MS));
+    let at = claimed_at.plus(timeout_ms?.saturating_add(ATTEMPT_GRACE_MS));
     Some(DueTimer { at, execution, timer: Timer::Attempt { run, fence } })
 }
 

@@ -77,7 +77,8 @@ impl<R> Lane<R> {
         match &pending.what {
             What::Dispatch { tenant, .. } => self.queue.left(tenant),
             What::Begin { tenant } => self.drop_queued_start(id, tenant),
-            any_of![What: Input Report Agent Create Fork Await StartDue Again] => {}
+            What::Claimed { session, .. } => self.unreserve(*session),
+            any_of![What: Input Report Agent Create Fork Await StartDue Again Fetch Repeat Sort Kept] => {}
         }
         let Some(reply) = pending.reply else { return };
         self.answer(reply, pending.what.refuse(self.quarantine_refusal(id)));

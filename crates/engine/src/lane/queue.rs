@@ -43,7 +43,7 @@ pub(super) type Held<'h> = &'h dyn Fn(&Tenant) -> usize;
 
 /// What one tenant has, oldest first, by priority.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     offers: [VecDeque<Queued>; 4],
     turns: [u8; 4],
 }
@@ -55,11 +55,19 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.offers.iter().all(VecDeque::is_empty)
     }
 
-    fn pop(&mut self) -> Option<Queued> {
+    pub fn push(&mut self, priority: Priority, offer: Queued) {
+        self.offers[priority as usize].push_back(offer);
+    }
+
+    pub fn put_back(&mut self, priority: Priority, offer: Queued) {
+        self.offers[priority as usize].push_front(offer);
+    }
+
+    pub fn pop(&mut self) -> Option<Queued> {
         let with_turn = |waiting: &Waiting| {
             (0..TURNS.len()).find(|place| waiting.turns[*place] > 0 && !waiting.offers[*place].is_empty())
         };
@@ -74,12 +82,12 @@ impl Waiting {
 
 impl Queue {
     pub fn push(&mut self, tenant: &Tenant, priority: Priority, offer: Queued) {
-        self.of(tenant).offers[priority as usize].push_back(offer);
+        self.of(tenant).push(priority, offer);
     }
 
     /// One that was taken out and found no slot is the next again.
     pub fn put_back(&mut self, tenant: &Tenant, priority: Priority, offer: Queued) {
-        self.of(tenant).offers[priority as usize].push_front(offer);
+        self.of(tenant).put_back(priority, offer);
     }
 
     fn of(&mut self, tenant: &Tenant) -> &mut Waiting {

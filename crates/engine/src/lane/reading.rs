@@ -206,7 +206,8 @@ impl<R> Lane<R> {
                 What::Dispatch { tenant, .. } => self.queue.left(tenant),
                 What::Begin { tenant } => self.drop_queued_start(id, tenant),
                 What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
-                any_of![What: Input Report Agent Create Fork Await StartDue] => {}
+                What::Claimed { session, .. } => self.unreserve(*session),
+                any_of![What: Input Report Agent Create Fork Await StartDue Fetch Repeat Sort Kept] => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

@@ -1,7 +1,7 @@
 //! At the start: everything the last process left to be done is in rows (K8). New requests are served meanwhile.
 
 use super::Lane;
-use super::deciding::Pending;
+use super::deciding::{Pending, What};
 use super::dispatch::unit;
 use super::queue::{Queued, QueuedWork};
 use super::reading::List;
@@ -53,14 +53,22 @@ impl<R> Lane<R> {
         });
     }
 
-    /// Workers of the last process died with it: what they had is lost, what waited waits on.
+    /// Workers of the last process died with it: what they had is lost, what waited waits on. Workers outside of it keep
+    /// what they have.
     fn take_up(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
         for offer in offers {
             match &offer.lease {
+                None if self.config.has_groups => {
+                    let what = What::Sort { run: offer.run, fence: offer.fence };
+                    self.give(offer.execution, Pending { what, reply: None, mail: None, audit: None });
+                }
                 None => {
                     let Offer { execution, run, fence, tenant, priority, .. } = offer;
                     let queued = Queued { execution: *execution, work: QueuedWork::Offer(*run, *fence) };
                     self.queue.push(tenant, *priority, queued);
+                }
+                Some(lease) if self.sessions.outside(SessionId(lease.session.0)).is_some() => {
+                    self.keep_offer(offer, lease);
                 }
                 Some(lease) if is_held(self, offer, lease) => {}
                 Some(lease) => {
@@ -78,7 +86,10 @@ impl<R> Lane<R> {
     pub(super) fn stops_found(&mut self, stops: &[Stop]) {
         for stop in stops {
             // One that this process asked for while the rows were read is not over.
-            if !self.sessions.knows(SessionId(stop.session.0)) {
+            let session = SessionId(stop.session.0);
+            if self.sessions.outside(session).is_some() {
+                self.keep_stop(*stop);
+            } else if !self.sessions.knows(session) {
                 self.stopped(*stop);
             }
         }

@@ -1,6 +1,10 @@
 //! Workers: who is there, what each has, and whether it is still alive. Slots are freed by what a worker says, never
 //! by what was decided about its work: a process that must stop runs until it is known to be gone (R7).
 
+mod outside;
+
+pub(super) use outside::Outside;
+
 use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
@@ -43,6 +47,10 @@ pub(super) struct Sessions {
     /// Sessions in turn; those without a free slot are passed over.
     turns: VecDeque<protocol::SessionId>,
     free: usize,
+    /// Units that workers outside of this process hold.
+    held_outside: usize,
+    /// No session expires before it. None: there is no session.
+    earliest_expiry: Option<u64>,
     /// Leases that ended without a word from their worker, since the start.
     lost: u64,
 }
@@ -55,6 +63,8 @@ struct Session {
     lent: usize,
     /// On the steady clock.
     expires: u64,
+    /// Of a worker outside of this process, which claims work of its group and has no slots here.
+    outside: Option<Box<Outside>>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,9 +97,9 @@ impl Sessions {
         self.lost
     }
 
-    /// Slots of all sessions.
+    /// Slots of all sessions of this process.
     pub fn slots(&self) -> usize {
-        self.free + self.held.len()
+        self.free + self.held.len() - self.held_outside
     }
 
     /// Free slots of all sessions.
@@ -98,7 +108,23 @@ impl Sessions {
     }
 
     pub fn next_expiry(&self) -> Option<u64> {
-        self.sessions.values().map(|session| session.expires).min()
+        self.earliest_expiry
+    }
+
+    fn insert(&mut self, id: protocol::SessionId, session: Session) {
+        self.earliest_expiry = self.earliest_expiry.into_iter().chain([session.expires]).min();
+        self.sessions.insert(id, session);
+    }
+
+    /// Returns the sessions whose time has passed. As long as none can have expired, none is looked at.
+    fn expired(&mut self, now: u64) -> Vec<protocol::SessionId> {
+        if self.earliest_expiry.is_none_or(|earliest| earliest > now) {
+            return Vec::new();
+        }
+        let is_late = |session: &Session| session.expires <= now;
+        let rest = self.sessions.values().filter(|session| !is_late(session));
+        self.earliest_expiry = rest.map(|session| session.expires).min();
+        self.sessions.iter().filter(|(_, session)| is_late(session)).map(|(id, _)| *id).collect()
     }
 
     /// A slot of the next session in turn that has one.
@@ -187,7 +213,10 @@ impl Sessions {
             if self.held.insert(unit, id).is_none() {
                 *self.by_execution.entry(parts(unit).0).or_default() += 1;
             }
-            self.took(tenant);
+            match self.outside(id) {
+                Some(_) => self.held_outside += 1,
+                None => self.took(tenant),
+            }
         }
     }
 
@@ -212,7 +241,9 @@ impl Sessions {
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
         let id = self.let_go(unit)?;
         let held = self.change(id, |session| session.release(unit))??;
-        if !held.lent {
+        if self.outside(id).is_some() {
+            self.held_outside -= 1;
+        } else if !held.lent {
             self.gave_back(&held.tenant);
         }
         Some((id, held.at, held.stop.is_some()))
@@ -235,7 +266,9 @@ impl Sessions {
         self.free -= session.free();
         for (unit, held) in &session.holds {
             self.let_go(*unit);
-            if !held.lent {
+            if session.outside.is_some() {
+                self.held_outside -= 1;
+            } else if !held.lent {
                 self.gave_back(&held.tenant);
             }
         }
@@ -280,9 +313,8 @@ impl<R> Lane<R> {
         }
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
-        self.sessions
-            .sessions
-            .insert(id, Session { slots: register.slots, holds: BTreeMap::new(), lent: 0, expires });
+        let (slots, holds) = (register.slots, BTreeMap::new());
+        self.sessions.insert(id, Session { slots, holds, lent: 0, expires, outside: None });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
         let registered = protocol::Registered { session: id, rules: self.config.rules.clone() };
@@ -342,11 +374,11 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn expire_sessions(&mut self) {
-        let now = self.now.steady;
-        let late = |(id, session): (&protocol::SessionId, &Session)| (session.expires <= now).then_some(*id);
-        let expired: Vec<_> = self.sessions.sessions.iter().filter_map(late).collect();
-        for id in expired {
+        for id in self.sessions.expired(self.now.steady) {
             let Some(session) = self.sessions.remove(id) else { continue };
+            if session.outside.is_some() {
+                self.close_outside(id);
+            }
             // A worker that beats again hears that its session is unknown.
             self.effects.push(Effect::SessionOver(id));
             for (unit, held) in session.holds {
@@ -366,14 +398,19 @@ impl<R> Lane<R> {
     }
 
     /// One piece of work is not where it should be.
-    fn lost(&mut self, unit: protocol::Unit, loss: Loss) {
+    pub(super) fn lost(&mut self, unit: protocol::Unit, loss: Loss) {
         let Some(held) = self.sessions.held_mut(unit).cloned() else { return };
         let Some((session, ..)) = self.sessions.release(unit) else { return };
         self.lease_ended(session, unit, &held, loss);
     }
 
     fn lease_ended(&mut self, session: protocol::SessionId, unit: protocol::Unit, held: &Held, loss: Loss) {
-        let loss = if self.retract(unit) { Loss::NotStarted } else { loss };
+        let loss = if self.retract(unit) {
+            self.groups.unassign(session);
+            Loss::NotStarted
+        } else {
+            loss
+        };
         let (execution, run, fence) = parts(unit);
         if held.stop.is_some() {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
@@ -388,6 +425,9 @@ impl<R> Lane<R> {
     /// The worker never got it, so there is nothing to stop either.
     pub(super) fn not_delivered(&mut self, unit: protocol::Unit) {
         let (execution, run, fence) = parts(unit);
+        if let Some(session) = self.sessions.holder(unit) {
+            self.groups.unassign(session);
+        }
         if let Some((session, _, true)) = self.sessions.release(unit) {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
@@ -400,8 +440,10 @@ impl<R> Lane<R> {
     /// Stops work that is no longer wanted: its worker holds the slot until it reports that the work has stopped.
     pub(super) fn ask_to_stop(&mut self, id: ExecutionId, (run, fence): (RunId, Fence), grace_ms: u64) {
         let unit = unit(id, run, fence);
-        if self.retract(unit) {
-            self.sessions.release(unit);
+        if self.retract(unit)
+            && let Some((session, ..)) = self.sessions.release(unit)
+        {
+            self.groups.unassign(session);
         }
         let Some(held) = self.sessions.held_mut(unit) else { return self.withdraw(id, run, fence) };
         if held.stop.is_some() {
@@ -470,10 +512,7 @@ impl<R> Lane<R> {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
         let times = released.map(|(_, at, _)| Times { claimed_at: at, started_at: at });
-        let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();
-        let metadata = (!report.metadata.is_empty()).then(|| Arc::new(Value::Object(report.metadata)));
-        let report = Report { run, fence, result: result(report.outcome), patch, times, metadata, cursor };
-        let what = What::Report(Box::new(Input::Report(Box::new(report))));
+        let what = What::Report(Box::new(report_input(report, cursor, times)));
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
@@ -561,6 +600,15 @@ fn other_version(register: &protocol::Register) -> protocol::Failure {
         protocol::PROTOCOL_VERSION
     );
     protocol::Failure::new(protocol::ErrorClass::Validation, "PROTOCOL_MISMATCH", message)
+}
+
+/// Returns a worker's report as the kernel takes it.
+pub(super) fn report_input(report: protocol::Report, cursor: Cursor, times: Option<Times>) -> Input {
+    let (_, run, fence) = parts(report.unit);
+    let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();
+    let metadata = (!report.metadata.is_empty()).then(|| Arc::new(Value::Object(report.metadata)));
+    let result = result(report.outcome);
+    Input::Report(Box::new(Report { run, fence, result, patch, times, metadata, cursor }))
 }
 
 fn result(outcome: protocol::Outcome) -> WorkResult {

@@ -3,9 +3,10 @@
 
 use super::Lane;
 use super::deciding::{Pending, What};
+use super::outside::has_local_work;
 use super::queue::{Queued, QueuedWork};
 use crate::ids::IdSet;
-use windlass_kernel::net::{Affinity, Work};
+use windlass_kernel::net::Affinity;
 use windlass_kernel::{Create, ExecutionId, Input, Millis, Net, Phase, StartWhen, Timer};
 use windlass_store::Tenant;
 
@@ -88,8 +89,7 @@ fn is_due(head: &windlass_kernel::Head, now: Millis) -> bool {
     head.phase == Phase::Queued && matches!(head.start, StartWhen::At(at) if at <= now)
 }
 
-/// Returns whether any step of the net needs a worker. A worker that takes a whole execution is waited for by the kernel.
+/// Returns whether any step of the net needs a worker of this process. A worker that takes a whole execution is waited for by the kernel.
 fn needs_slot(net: &Net) -> bool {
-    net.policy().affinity == Affinity::AnyWorker
-        && net.steps().any(|(_, step)| matches!(step.work, Work::Task { .. }))
+    net.policy().affinity == Affinity::AnyWorker && has_local_work(net)
 }

@@ -31,6 +31,8 @@ pub struct Caller {
     pub role: Role,
     /// Roles besides the built-in one, which approvers and policies of definitions name.
     pub roles: Arc<[String]>,
+    /// The only group that the caller may work for; None: any group of the tenant.
+    pub group: Option<String>,
     /// `user_…`, or `jwt:` and the subject of a JWT.
     pub id: String,
     /// Whether the caller is an owner or admin of the tenant `default`, who operates the server for all tenants.
@@ -41,7 +43,7 @@ pub struct Caller {
 impl Caller {
     pub fn in_tenant(tenant: Tenant, role: Role, id: String, credential: Credential) -> Caller {
         let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
-        Caller { tenant, role, roles: Arc::default(), id, is_operator, credential }
+        Caller { tenant, role, roles: Arc::default(), group: None, id, is_operator, credential }
     }
 
     fn with_roles(self, roles: &[String]) -> Caller {
@@ -72,7 +74,8 @@ impl Caller {
             let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
             let (tenant, id) = (user.token.tenant.clone(), user.token.id.clone());
-            return Ok(Caller::in_tenant(tenant, user.role, id, credential).with_roles(&user.token.roles));
+            let caller = Caller::in_tenant(tenant, user.role, id, credential).with_roles(&user.token.roles);
+            return Ok(Caller { group: user.token.group.clone(), ..caller });
         }
         let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
         let Holder { subject, tenant, role, roles, until } =

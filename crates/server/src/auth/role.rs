@@ -15,6 +15,8 @@ pub enum Role {
     Developer,
     Member,
     Viewer,
+    /// Claims work of groups, and nothing else.
+    Worker,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,19 +30,25 @@ pub enum Permission {
     Delete,
     /// Manage tokens, secrets, the webhook secret, the audit log and limits of the tenant.
     Administer,
+    /// Claim work of a group and report it.
+    Work,
 }
 
 impl Role {
-    pub const ALL: [Role; 5] = [Role::Owner, Role::Admin, Role::Developer, Role::Member, Role::Viewer];
+    pub const ALL: [Role; 6] =
+        [Role::Owner, Role::Admin, Role::Developer, Role::Member, Role::Viewer, Role::Worker];
 
     #[must_use]
     pub fn may(self, permission: Permission) -> bool {
-        use Permission::{Administer, Delete, Edit, Execute, View};
+        use Permission::{Administer, Delete, Edit, Execute, View, Work};
         match self {
-            Role::Owner | Role::Admin => matches!(permission, View | Execute | Edit | Delete | Administer),
+            Role::Owner | Role::Admin => {
+                matches!(permission, View | Execute | Edit | Delete | Administer | Work)
+            }
             Role::Developer => matches!(permission, View | Execute | Edit),
             Role::Member => matches!(permission, View | Execute),
             Role::Viewer => matches!(permission, View),
+            Role::Worker => matches!(permission, Work),
         }
     }
 
@@ -52,6 +60,7 @@ impl Role {
             Role::Developer => "developer",
             Role::Member => "member",
             Role::Viewer => "viewer",
+            Role::Worker => "worker",
         }
     }
 
@@ -96,6 +105,7 @@ impl Permission {
             Permission::Edit => "create or change definitions, or start executions with debug output",
             Permission::Delete => "delete resources",
             Permission::Administer => "administer the tenant",
+            Permission::Work => "claim work of a group",
         }
     }
 }
@@ -107,11 +117,12 @@ mod tests {
     #[test]
     fn roles_have_the_permissions_of_the_specification() {
         let row = |permission: Permission| Role::ALL.map(|role| role.may(permission));
-        assert_eq!(row(Permission::View), [true, true, true, true, true]);
-        assert_eq!(row(Permission::Execute), [true, true, true, true, false]);
-        assert_eq!(row(Permission::Edit), [true, true, true, false, false]);
-        assert_eq!(row(Permission::Delete), [true, true, false, false, false]);
-        assert_eq!(row(Permission::Administer), [true, true, false, false, false]);
+        assert_eq!(row(Permission::View), [true, true, true, true, true, false]);
+        assert_eq!(row(Permission::Execute), [true, true, true, true, false, false]);
+        assert_eq!(row(Permission::Edit), [true, true, true, false, false, false]);
+        assert_eq!(row(Permission::Delete), [true, true, false, false, false, false]);
+        assert_eq!(row(Permission::Administer), [true, true, false, false, false, false]);
+        assert_eq!(row(Permission::Work), [true, true, false, false, false, true]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod me;
 mod nodes;
 mod paging;
 mod quarantine;
+mod runner_groups;
 mod secrets;
 pub(crate) mod shared;
 mod sse;
@@ -18,6 +19,7 @@ mod tokens;
 mod webhook_deliveries;
 mod webhook_secret;
 mod websocket;
+mod workers;
 pub(crate) mod workflows;
 
 pub(crate) use executions::Estimates;
@@ -70,6 +72,8 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(nodes::router())
         .merge(executions::router())
         .merge(tasks::router())
+        .merge(workers::router())
+        .merge(runner_groups::router())
         .merge(sse::router())
         .merge(hooks::router())
         .merge(webhook_deliveries::router())

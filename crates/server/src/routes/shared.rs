@@ -67,5 +67,13 @@ pub(crate) fn check_name(path: &str, name: &str) -> Result<String, Problem> {
     }
 }
 
+/// Checks the name of a group of workers, or of a cluster.
+pub(crate) fn check_group(path: &str, name: &str) -> Result<String, Problem> {
+    match windlass_protocol::is_group_name(name) {
+        true => Ok(name.to_owned()),
+        false => Err(Problem::invalid(path, "must have 1 to 64 letters, digits, `.`, `_` and `-`")),
+    }
+}
+
 /// Maximum length of a name, in characters.
 pub(crate) const NAME_MAX: usize = 255;

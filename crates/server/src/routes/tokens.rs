@@ -1,6 +1,6 @@
 //! `/api/v1/tokens`: the tokens of a tenant and their roles. The value of a token is returned once, when it is created.
 
-use super::shared::{BodyRefusals, Refusals, check_name, parse_time};
+use super::shared::{BodyRefusals, Refusals, check_group, check_name, parse_time};
 use crate::app::App;
 use crate::auth::{Caller, Permission, Role, Token, User};
 use crate::body::JsonBody;
@@ -33,6 +33,10 @@ pub(crate) struct TokenView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     roles: Vec<String>,
+    /// The only group that a worker with this token may claim for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group: Option<String>,
     tenant_id: String,
     created_at: String,
     created_by: String,
@@ -51,6 +55,10 @@ pub(crate) struct MadeToken {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     roles: Vec<String>,
+    /// The only group that a worker with this token may claim for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group: Option<String>,
     tenant_id: String,
     created_at: String,
     expires_at: Option<String>,
@@ -71,6 +79,9 @@ pub(crate) struct NewToken {
     #[serde(default)]
     #[schema(max_items = 50)]
     roles: Vec<String>,
+    /// For the role `worker`: the only group that it may claim for; default: every group of the tenant
+    #[schema(min_length = 1, max_length = 64)]
+    group: Option<String>,
     /// Default: the tenant of the caller
     tenant_id: Option<String>,
     /// Time at which the token expires; default: never
@@ -86,6 +97,7 @@ impl From<&User> for TokenView {
             name: token.name.clone(),
             role: user.role,
             roles: token.roles.clone(),
+            group: token.group.clone(),
             tenant_id: token.tenant.to_string(),
             created_at: time(token.created_at),
             created_by: token.created_by.clone(),
@@ -126,7 +138,10 @@ async fn create_token(
     }
     let token = Token::random().map_err(Problem::internal)?;
     let stored = stored(&caller, &tenant, &request, &token)?;
-    let details = json!({ "name": stored.name, "role": stored.role, "roles": stored.roles, "expiresAt": stored.expires_at.map(time) });
+    let mut details = json!({ "name": stored.name, "role": stored.role, "roles": stored.roles, "expiresAt": stored.expires_at.map(time) });
+    if let Some(group) = &stored.group {
+        details["group"] = json!(group);
+    }
     let audit = Caller { tenant, ..caller }.audit_entry("token.create", &stored.id, details);
     app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
     let made = MadeToken {
@@ -135,6 +150,7 @@ async fn create_token(
         name: stored.name.clone(),
         role: request.role,
         roles: stored.roles.clone(),
+        group: stored.group.clone(),
         tenant_id: stored.tenant.to_string(),
         created_at: time(stored.created_at),
         expires_at: stored.expires_at.map(time),
@@ -169,6 +185,7 @@ fn stored(
         name: check_name("name", &request.name)?,
         role: request.role.name().to_owned(),
         roles: request.roles.clone(),
+        group: group(request)?,
         digest: token.digest(),
         created_by: caller.id.clone(),
         created_at,
@@ -176,6 +193,17 @@ fn stored(
         revoked_at: None,
         last_used_at: None,
     })
+}
+
+/// Returns the group of a worker's token.
+fn group(request: &NewToken) -> Result<Option<String>, Problem> {
+    match &request.group {
+        None => Ok(None),
+        Some(_) if request.role != Role::Worker => {
+            Err(Problem::invalid("group", "only tokens with the role `worker` have a group"))
+        }
+        Some(group) => check_group("group", group).map(Some),
+    }
 }
 
 /// List tokens

@@ -35,6 +35,7 @@ pub struct Settings {
     pub slots: Option<u32>,
     pub tenant_slots: Share,
     pub database_quota: DatabaseQuota,
+    pub lease_ttl: Duration,
     pub readers: usize,
     pub body_limit: usize,
     /// Bytes; 0: no limit.
@@ -148,6 +149,7 @@ impl Settings {
                 each: given.bytes_or_none("database-bytes")?,
                 tenant: given.bytes_or_none("tenant-database-bytes")?,
             },
+            lease_ttl: Duration::from_secs(given.size("lease-ttl-seconds")? as u64),
             readers: given.size("readers")?,
             body_limit: given.bytes("body-limit")?,
             tenant_answers: given.bytes("tenant-answers")?,

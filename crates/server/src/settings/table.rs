@@ -108,6 +108,12 @@ pub const SETTINGS: &[Setting] = &[
         "1GiB",
         "Maximum size of all SQLite databases of one tenant, with their journals; 0: no limit",
     ),
+    setting(
+        "lease-ttl-seconds",
+        Kind::Count,
+        "30",
+        "Time after which the work of a silent worker counts as lost, in seconds",
+    ),
     setting("readers", Kind::Count, "4", "Number of threads that read the store for requests"),
     setting("body-limit", Kind::Bytes, "4MiB", "Maximum size of the body of a request"),
     setting(

@@ -5,7 +5,7 @@ use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
 use super::statements::execute;
 use super::write::Transaction;
-use super::{access, hooks, memory, outbox, quarantine, retention};
+use super::{access, hooks, memory, outbox, quarantine, retention, workers};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
@@ -57,6 +57,11 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Token(token) => access::put_token(conn, token)?,
         Entry::TokenRevoked { tenant, id, at } => access::revoke_token(conn, tenant, id, *at)?,
         Entry::TokenUsed { id, at } => access::use_token(conn, id, *at)?,
+        Entry::WorkerSession(session) => workers::open_session(conn, session)?,
+        Entry::WorkerRenewed { session, expires_at } => workers::renew_session(conn, *session, *expires_at)?,
+        Entry::WorkerClosed { session } => workers::close_session(conn, *session)?,
+        Entry::RunnerGroup(group) => workers::put_group(conn, group)?,
+        Entry::RunnerGroupDeleted { tenant, name } => workers::delete_group(conn, tenant, name)?,
         Entry::Audit(audit) => {
             add_audit(conn, seal, audit)?;
             return Ok(Applied::Done);

@@ -31,6 +31,7 @@ mod tasks;
 mod tests;
 mod timers;
 mod usage;
+mod workers;
 mod write;
 
 use crate::artifacts::Artifacts;

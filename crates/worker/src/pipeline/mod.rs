@@ -356,6 +356,15 @@ impl Run {
         Ok(())
     }
 
+    /// Reports that the run continues at its cursor after a delay, with whichever worker has the next task.
+    #[must_use]
+    pub fn hand_over(&mut self, delay_ms: u64) -> Box<Report> {
+        let patch = self.cursor.patch();
+        self.cursor.unsent.clear();
+        let outcome = Outcome::Later { delay_ms, cursor: self.cursor() };
+        Box::new(Report { unit: self.work.unit, outcome, patch, metadata: Map::new() })
+    }
+
     fn fail(&mut self, failure: Failure) {
         self.stage = Stage::Over(self.report_now(Outcome::Failed(failure)));
     }

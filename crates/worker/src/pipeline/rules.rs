@@ -4,7 +4,7 @@ use super::scope::View;
 use super::shelf::Trouble;
 use super::{CallResult, DELAY_MAX_MS, PAUSE_MAX_MS, Run, Stage, outcome, render};
 use crate::failure::{failure, in_task};
-use windlass_protocol::{Action, Backoff, ErrorClass, Failure, OnUnmatched, Outcome, Report, Rule, Task};
+use windlass_protocol::{Action, Backoff, ErrorClass, Failure, OnUnmatched, Rule, Task};
 
 impl Run {
     /// The answer meets the task's rules.
@@ -100,15 +100,7 @@ impl Run {
             self.cursor.wait_ms = delay_ms;
             return Ok(());
         }
-        let patch = self.cursor.patch();
-        self.cursor.unsent.clear();
-        let outcome = Outcome::Later { delay_ms, cursor: self.cursor() };
-        self.stage = Stage::Over(Box::new(Report {
-            unit: self.work.unit,
-            outcome,
-            patch,
-            metadata: Default::default(),
-        }));
+        self.stage = Stage::Over(self.hand_over(delay_ms));
         Ok(())
     }
 }

@@ -98,7 +98,7 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-pub(super) struct Pump {
+pub(crate) struct Pump {
     claim: Claim,
     lines: mpsc::Receiver<Vec<Line>>,
     room: Arc<Semaphore>,
@@ -132,7 +132,7 @@ impl Ends {
     }
 }
 
-pub(super) fn log(claim: Claim, keeper: Arc<Keeper>, work: &Work, halt: Halt) -> (Lines, Pump) {
+pub(crate) fn log(claim: Claim, keeper: Arc<Keeper>, work: &Work, halt: Halt) -> (Lines, Pump) {
     let (sender, lines) = mpsc::channel(QUEUE);
     let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
     let room = Arc::new(Semaphore::new(UNANSWERED_MAX));

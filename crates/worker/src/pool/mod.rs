@@ -7,7 +7,8 @@ mod log;
 mod unit;
 
 pub use log::CHUNK_MAX;
-pub(crate) use log::Lines;
+pub(crate) use log::{Lines, log};
+pub(crate) use unit::{Turn, begin, bound_depth, take_turn};
 
 use crate::claim::{Claim, first_reply};
 use crate::command::OwnCommand;
@@ -15,11 +16,10 @@ use crate::egress::Egress;
 use crate::failure::failure;
 use crate::halt::{Puller, halt};
 use crate::hand::{Hand, Unwatched, in_hand};
-use crate::keeper::{self, Keeper};
-use crate::keychain::Tokens;
-use crate::sandbox::Sandbox;
+use crate::keeper;
+use crate::kits::Kits;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
-use crate::tools::{Clients, GRACE_MS, Kit, TenantBounds};
+use crate::tools::{Clients, GRACE_MS, Kit};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
@@ -38,7 +38,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use unit::Wires;
 use windlass_protocol::{
     Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work,
-    WorkerRules,
 };
 
 /// Way to the engine: sends a call and returns at once. See [`Call`] for the order of calls and what their replies mean.
@@ -322,55 +321,6 @@ impl Floor {
         let task = self.tasks.spawn(in_hand(hand, unit, unit::run(work, wires, halt)));
         self.ids.insert(task.id(), unit);
         self.units.insert(unit, Local { halt: puller, proceed, kit });
-    }
-}
-
-/// What units share. Each has secrets of its own; tokens that were fetched with them are shared within a tenant only.
-struct Kits {
-    supervisor: OwnCommand,
-    sandbox: OwnCommand,
-    clients: Arc<Clients>,
-    helper: Option<PathBuf>,
-    folders: PathBuf,
-    databases: Option<PathBuf>,
-    rules: Arc<WorkerRules>,
-    cache: PathBuf,
-    venvs: Arc<tokio::sync::Mutex<()>>,
-    /// By tenant. There are only as many as have tokens that are used.
-    tokens: BTreeMap<String, Arc<Tokens>>,
-    /// By tenant. There are only as many as have work.
-    bounds: BTreeMap<String, Arc<TenantBounds>>,
-}
-
-impl Kits {
-    /// Applies the rules of the engine to work that begins from now on.
-    fn follow(&mut self, rules: &Arc<WorkerRules>) {
-        if self.rules != *rules {
-            self.clients = Arc::new(Clients::new(Egress::of(&rules.egress)));
-            self.rules = Arc::clone(rules);
-        }
-    }
-
-    fn for_unit(&mut self, tenant: &str, claim: Claim) -> Arc<Kit> {
-        self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
-        self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
-        let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
-        let bounds = Arc::clone(self.bounds.entry(tenant.to_owned()).or_default());
-        Arc::new(Kit {
-            supervisor: self.supervisor.clone(),
-            sandbox: Sandbox::new(self.sandbox.clone()),
-            bounds,
-            clients: Arc::clone(&self.clients),
-            keeper: Arc::new(Keeper::new(claim.clone())),
-            claim,
-            tokens,
-            helper: self.helper.clone(),
-            folders: self.folders.clone(),
-            databases: self.databases.clone(),
-            database_quota: self.rules.databases,
-            cache: self.cache.clone(),
-            venvs: Arc::clone(&self.venvs),
-        })
     }
 }
 

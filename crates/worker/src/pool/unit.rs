@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
     Call, ErrorClass, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit,
-    Work, is_too_deep,
+    WORKER_KIND, Work, is_too_deep,
 };
 
 /// Requests of a call that wait; a call that sends more waits.
 const ASKS: usize = 16;
 
-pub(super) type Result = Option<Box<Report>>;
+pub(crate) type Result = Option<Box<Report>>;
 
 /// The unit's lines to the pool.
 pub(super) struct Wires {
@@ -75,45 +75,22 @@ async fn drive(
     unit: Unit,
     mut halt: Halt,
 ) -> Result {
-    // What runs on for a tenant without room would only add to what it uses. A full disk is no fault of the step's own.
-    if let Some(no_room @ NoRoom::Quota(_)) = &run.work().no_room {
-        return Some(run.report_now(Outcome::Failed(no_room.failure())));
-    }
-    if let Some(cursor) = run.work().cursor.clone()
-        && let Err(failure) = desk.kit.keeper.open_again(&cursor).await
-    {
-        return Some(run.report_now(Outcome::Failed(*failure)));
-    }
-    if let Err(mut failure) = unlock(run, desk, &halt).await {
-        keeper::redact_failure(&desk.kit.keeper.redactor(), &mut failure);
-        return (!halt.is_pulled()).then(|| locked(run, *failure));
+    if let Err(report) = begin(run, desk, &halt).await {
+        return report;
     }
     loop {
-        match run.advance() {
-            Next::Report(report) => return Some(report),
-            Next::Open(handles) => {
-                for handle in handles {
-                    let value = desk.open(&handle).await;
-                    run.opened(handle, value);
-                }
-            }
-            Next::Load(keys) => match wires.kit.claim.load(keys).await {
-                Ok(values) => run.loaded(values),
-                Err(failure) => return Some(run.report_now(Outcome::Failed(*failure))),
-            },
-            Next::Keep(made) => {
-                if let Err(failure) = wires.kit.claim.keep(made).await {
-                    return Some(without_patch(run, *failure));
-                }
-            }
-            Next::Checkpoint(cursor) => kept(cursor, wires, unit, &mut halt).await?,
-            Next::Wait { delay_ms } => {
+        match take_turn(run, desk).await {
+            Turn::Report(report) => return Some(report),
+            Turn::Checkpoint(cursor) => kept(cursor, wires, unit, &mut halt).await?,
+            Turn::Wait { delay_ms } => {
                 tokio::select! {
                     () = sleep(Duration::from_millis(delay_ms)) => {}
                     _ = halt.pulled() => return None,
                 }
             }
-            Next::Call(call) => {
+            // Its group claims the rest from here on, and the slot is free meanwhile.
+            Turn::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
+            Turn::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
                 // A call that ran out of time still counts.
@@ -130,8 +107,62 @@ async fn drive(
     }
 }
 
+/// Opens what the run needs before its first call; `Err`: it ends here.
+pub(crate) async fn begin(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Result> {
+    // What runs on for a tenant without room would only add to what it uses. A full disk is no fault of the step's own.
+    if let Some(no_room @ NoRoom::Quota(_)) = &run.work().no_room {
+        return Err(Some(run.report_now(Outcome::Failed(no_room.failure()))));
+    }
+    if let Some(cursor) = run.work().cursor.clone()
+        && let Err(failure) = desk.kit.keeper.open_again(&cursor).await
+    {
+        return Err(Some(run.report_now(Outcome::Failed(*failure))));
+    }
+    if let Err(mut failure) = unlock(run, desk, halt).await {
+        keeper::redact_failure(&desk.kit.keeper.redactor(), &mut failure);
+        return Err((!halt.is_pulled()).then(|| locked(run, *failure)));
+    }
+    Ok(())
+}
+
+/// The next thing that a run needs, apart from values that the engine stores for it.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    Checkpoint(Value),
+    Wait { delay_ms: u64 },
+    Call(Box<ToolCall>),
+    Report(Box<Report>),
+}
+
+/// Advances a run; secrets and large values that it reads or makes are opened, loaded and stored.
+pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
+    loop {
+        match run.advance() {
+            Next::Open(handles) => {
+                for handle in handles {
+                    let value = desk.open(&handle).await;
+                    run.opened(handle, value);
+                }
+            }
+            Next::Load(keys) => match desk.kit.claim.load(keys).await {
+                Ok(values) => run.loaded(values),
+                Err(failure) => return Turn::Report(run.report_now(Outcome::Failed(*failure))),
+            },
+            Next::Keep(made) => {
+                if let Err(failure) = desk.kit.claim.keep(made).await {
+                    return Turn::Report(without_patch(run, *failure));
+                }
+            }
+            Next::Checkpoint(cursor) => return Turn::Checkpoint(cursor),
+            Next::Wait { delay_ms } => return Turn::Wait { delay_ms },
+            Next::Call(call) => return Turn::Call(call),
+            Next::Report(report) => return Turn::Report(report),
+        }
+    }
+}
+
 /// What is nested too deep could not be read from the journal again: the call has failed.
-fn bound_depth(called: &mut CallResult) {
+pub(crate) fn bound_depth(called: &mut CallResult) {
     let is_deep = match &called.outcome {
         Ok(result) => is_too_deep(result),
         Err(failure) => is_too_deep(&failure.details),

@@ -1,9 +1,9 @@
 //! What the session has: one entry per offer, from the order to the answered report.
 
-use super::{Again, CallId, LEASE_GRACE_MS, LEASE_MARGIN_MS, Output, Session};
+use super::{Again, CallId, LeaseTimes, Output, Session};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_protocol::{Call, Checkpoint, LEASE_TTL_MS, Outcome, Report, Unit, Verdict, Work};
+use windlass_protocol::{Call, Checkpoint, Outcome, Report, Unit, Verdict, Work};
 
 #[derive(Debug)]
 pub(super) struct Held {
@@ -56,16 +56,12 @@ impl Held {
         }
     }
 
-    fn give_up_at(&self) -> u64 {
-        self.lease_from + LEASE_TTL_MS - LEASE_MARGIN_MS
-    }
-
-    pub(super) fn wake_at(&self) -> Option<u64> {
+    pub(super) fn wake_at(&self, times: LeaseTimes) -> Option<u64> {
         let again = match &self.phase {
             Phase::Checkpointing { again, .. } | Phase::Reporting { again, .. } => Some(again.at),
             Phase::Queued(_) | Phase::Running | Phase::Stopping { .. } => None,
         };
-        let lease = self.needs_lease().then(|| self.give_up_at());
+        let lease = self.needs_lease().then(|| times.give_up_at(self.lease_from));
         again.into_iter().chain(lease).min()
     }
 }
@@ -74,7 +70,7 @@ impl Session {
     pub(super) fn run(&mut self, now: u64, work: Box<Work>, lease_from: u64) {
         let unit = work.unit;
         // Without a lease that will last, it is better not to begin.
-        if now >= lease_from + LEASE_TTL_MS - LEASE_MARGIN_MS {
+        if now >= self.times.give_up_at(lease_from) {
             return;
         }
         let known = self.held.contains_key(&unit);
@@ -88,7 +84,7 @@ impl Session {
             return;
         }
         for older in &others {
-            self.give_up(*older, LEASE_GRACE_MS);
+            self.give_up(*older, self.times.grace_ms());
         }
         let phase = if others.iter().any(|older| self.held.contains_key(older)) {
             Phase::Queued(work)
@@ -211,11 +207,12 @@ impl Session {
 
     /// Stops everything whose lease may end soon: no beat that listed it was accepted in time.
     pub(super) fn leases(&mut self, now: u64) {
-        let lost = |held: &Held| held.needs_lease() && now >= held.give_up_at();
+        let times = self.times;
+        let lost = |held: &Held| held.needs_lease() && now >= times.give_up_at(held.lease_from);
         let units: Vec<Unit> =
             self.held.iter().filter(|(_, held)| lost(held)).map(|(unit, _)| *unit).collect();
         for unit in units {
-            self.give_up(unit, LEASE_GRACE_MS);
+            self.give_up(unit, times.grace_ms());
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_protocol::{
-    Beat, Call, LEASE_TTL_MS, Order, Register, Reply, Report, SessionId, Unit, Verdict, Work,
+    Beat, Call, LEASE_TTL_MS, Order, Register, Registered, Reply, Report, SessionId, Unit, Verdict, Work,
 };
 
 pub const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
@@ -30,6 +30,31 @@ pub const LEASE_GRACE_MS: u64 = 2_000;
 /// Everything else that is not answered is sent again after this, then after twice as long, up to the longest.
 pub const RESEND_MS: u64 = 1_000;
 pub const RESEND_MAX_MS: u64 = 10_000;
+
+/// Times of a lease. Where it is shorter than usual, so is everything that has to happen within it.
+#[derive(Debug, Clone, Copy)]
+struct LeaseTimes {
+    ttl_ms: u64,
+}
+
+impl LeaseTimes {
+    fn beat_every_ms(self) -> u64 {
+        self.ttl_ms / 2
+    }
+
+    fn beat_again_ms(self) -> u64 {
+        BEAT_AGAIN_MS.min(self.ttl_ms / 15)
+    }
+
+    /// Work whose lease began then is stopped at this time.
+    fn give_up_at(self, lease_from: u64) -> u64 {
+        lease_from + self.ttl_ms - LEASE_MARGIN_MS.min(self.ttl_ms / 5)
+    }
+
+    fn grace_ms(self) -> u64 {
+        LEASE_GRACE_MS.min(self.ttl_ms / 15)
+    }
+}
 
 /// How long a shutdown waits for answers to reports of work that had ended before.
 pub const LAST_ANSWERS_MS: u64 = 2_000;
@@ -89,6 +114,7 @@ pub enum Output {
 #[derive(Debug)]
 pub struct Session {
     register: Register,
+    times: LeaseTimes,
     link: Link,
     held: BTreeMap<Unit, Held>,
     recent: Recent,
@@ -140,6 +166,7 @@ impl Session {
     pub fn new(register: Register) -> Session {
         Session {
             register,
+            times: LeaseTimes { ttl_ms: LEASE_TTL_MS },
             link: Link::Emptying,
             held: BTreeMap::new(),
             recent: Recent::default(),
@@ -171,7 +198,7 @@ impl Session {
             Link::Registering { again, .. } => Some(again.at).filter(|_| self.closing.is_none()),
             Link::Open { beat_at, .. } => Some(beat_at),
         };
-        let held = self.held.values().filter_map(Held::wake_at);
+        let held = self.held.values().filter_map(|held| held.wake_at(self.times));
         let last = self.closing.filter(|_| self.held.values().any(|held| !held.is_local()));
         held.chain(link).chain(last).min()
     }
@@ -200,7 +227,7 @@ impl Session {
     fn replied(&mut self, now: u64, to: CallId, reply: Reply) {
         match (to, reply) {
             (CallId::Register { number }, Reply::Registered(registered)) => {
-                self.registered(number, registered.session);
+                self.registered(number, &registered);
             }
             (CallId::Register { number }, Reply::Order(order)) => self.ordered(now, number, order),
             (CallId::Beat { number }, Reply::Verdict(verdict)) => self.beat_answered(number, verdict),
@@ -232,11 +259,12 @@ impl Session {
         self.numbers
     }
 
-    fn registered(&mut self, number: u64, session: SessionId) {
+    fn registered(&mut self, number: u64, registered: &Registered) {
         if let Link::Registering { number: asked, sent_at, .. } = self.link
             && asked == number
         {
-            let beat_at = sent_at + BEAT_EVERY_MS;
+            self.times = LeaseTimes { ttl_ms: registered.rules.lease_ttl_ms.unwrap_or(LEASE_TTL_MS) };
+            let (session, beat_at) = (registered.session, sent_at + self.times.beat_every_ms());
             self.link = Link::Open { number, session, lease_from: sent_at, beat_at };
         }
     }
@@ -263,7 +291,7 @@ impl Session {
     fn forgotten(&mut self) {
         self.link = Link::Emptying;
         self.beats.clear();
-        self.give_up_all(LEASE_GRACE_MS);
+        self.give_up_all(self.times.grace_ms());
         self.held.retain(|_, held| held.is_local());
     }
 
@@ -274,7 +302,7 @@ impl Session {
         }
         if let Link::Open { lease_from, beat_at, .. } = &mut self.link {
             *lease_from = (*lease_from).max(sent_at);
-            *beat_at = (*beat_at).max(sent_at + BEAT_EVERY_MS);
+            *beat_at = (*beat_at).max(sent_at + self.times.beat_every_ms());
         }
         for unit in listed {
             if let Some(held) = self.held.get_mut(&unit) {
@@ -318,10 +346,11 @@ impl Session {
         let number = self.number();
         let holds: Vec<Unit> = self.holds().collect();
         // One that is older than the leases it would renew renews nothing.
-        self.beats.retain(|_, (sent_at, _)| *sent_at + LEASE_TTL_MS > now);
+        let ttl_ms = self.times.ttl_ms;
+        self.beats.retain(|_, (sent_at, _)| *sent_at + ttl_ms > now);
         self.beats.insert(number, (now, holds.clone()));
         if let Link::Open { beat_at, .. } = &mut self.link {
-            *beat_at = now + BEAT_AGAIN_MS;
+            *beat_at = now + self.times.beat_again_ms();
         }
         self.call(CallId::Beat { number }, Call::Beat(Beat { session, holds }));
     }

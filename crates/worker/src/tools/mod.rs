@@ -194,11 +194,13 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::MemorySearch => memory::search(call, desk).await.into(),
         Tool::Sql => sql::run(call, desk, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
+        // The pipeline is handed over before such a call.
+        Tool::Worker => Err(failure::invalid("a worker of the group makes this call")).into(),
     }
 }
 
 /// A task's own timeout, or the tool's field of that name; the shorter of both.
-fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
+pub(crate) fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
     let Some(field) = call.config.get("timeout_seconds").filter(|field| !field.is_null()) else {
         return Ok(call.timeout_ms);
     };

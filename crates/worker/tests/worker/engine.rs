@@ -218,7 +218,7 @@ impl Shop {
 
     fn start(egress: Egress, change: impl FnOnce(PoolConfig) -> PoolConfig) -> Shop {
         let (sender, heard) = channel();
-        let rules = Arc::new(WorkerRules { egress: egress.rules(), databases: DatabaseQuota::default() });
+        let rules = Arc::new(WorkerRules { egress: egress.rules(), ..WorkerRules::default() });
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), rules, ..Engine::default() });
         let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command()));
         let port = Arc::clone(&engine);

@@ -12,7 +12,7 @@ use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 use windlass_expr::Read;
-use windlass_protocol::{OnUnmatched, Task, ToolRow};
+use windlass_protocol::{GROUP_NAME_MAX, OnUnmatched, Task, ToolRow, WORKER_KIND, is_group_name};
 
 /// Keys of tools in other versions of the language.
 const ELSEWHERE: [(&str, &str); 1] = [("eval", "use `spec.policy.rules` of the task")];
@@ -152,6 +152,9 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
         needs(node, row, &fields, reader);
     }
     check_args(&fields, reader);
+    if kind == WORKER_KIND {
+        check_group(&fields, reader);
+    }
     program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
@@ -238,6 +241,24 @@ fn runtime(fields: Vec<Entry>, reader: &mut Reader<'_, '_>) -> Vec<Entry> {
         own.extend(moved);
     }
     own
+}
+
+/// The group decides who gets the task before anything of it is rendered, so it is no template.
+fn check_group(fields: &[Entry], reader: &mut Reader<'_, '_>) {
+    for Entry { key, value, .. } in fields {
+        let is_valid: fn(&str) -> bool = match key.as_str() {
+            "group" => is_group_name,
+            "operation" => |text| !text.contains("{{") && !text.contains("{%"),
+            _ => continue,
+        };
+        let Some(text) = reader.text(value, &format!("`{key}` of the tool `worker`")) else { continue };
+        if !is_valid(text) {
+            let message = format!("`{key}` of the tool `worker` is `{text}`, which is no plain name");
+            let hint =
+                format!("use at most {GROUP_NAME_MAX} letters, digits, `.`, `_` and `-`, and no template");
+            reader.error("E0101", &value.at, message, hint);
+        }
+    }
 }
 
 fn needs(node: &Node, row: &ToolRow, fields: &[Entry], reader: &mut Reader<'_, '_>) {

@@ -1,0 +1,376 @@
+//! Groups of workers outside of this process: offers that wait for them, and claims that wait for offers.
+//!
+//! A group belongs to a tenant. Its offers wait by operation, in turn; claims of its sessions take turns as well. A claim
+//! is answered with everything that one batch gave it: what is assigned while that batch is on its way to the disk is left
+//! to the next claim.
+
+use super::queue::{Queued, Waiting};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use windlass_protocol::{SessionId, Work};
+use windlass_store::{Priority, Tenant};
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupKey {
+    pub tenant: Tenant,
+    pub name: String,
+}
+
+/// Group and operation that an offer belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Route {
+    pub group: GroupKey,
+    pub operation: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Groups<R> {
+    groups: BTreeMap<GroupKey, Group>,
+    claims: BTreeMap<SessionId, OpenClaim<R>>,
+    /// Groups with offers or claims that were not matched yet.
+    unmatched: BTreeSet<GroupKey>,
+    /// Sessions that the open batch gives something to.
+    assigning: BTreeSet<SessionId>,
+    /// Sessions whose claims may be complete, because something of them was written.
+    written: BTreeSet<SessionId>,
+}
+
+impl<R> Default for Groups<R> {
+    fn default() -> Self {
+        let (groups, claims, unmatched) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Groups { groups, claims, unmatched, assigning: BTreeSet::new(), written: BTreeSet::new() }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    /// None of them is empty.
+    operations: BTreeMap<String, Waiting>,
+    /// The same, in the order of their turns.
+    turns: VecDeque<String>,
+    waiting: usize,
+    /// Sessions with a claim, in the order of their turns.
+    claiming: VecDeque<SessionId>,
+}
+
+#[derive(Debug)]
+struct OpenClaim<R> {
+    group: GroupKey,
+    reply: R,
+    slots: u32,
+    kinds: Option<BTreeSet<String>>,
+    /// Units that it may still get.
+    wants: u32,
+    /// Offers on their way to it whose execution is being read.
+    reserved: u32,
+    /// Units whose lease is not on disk yet.
+    assigned: u32,
+    got: Vec<Work>,
+    /// Its caller does not wait any longer.
+    is_ending: bool,
+}
+
+impl<R> OpenClaim<R> {
+    fn takes(&self, operation: &str) -> bool {
+        self.wants > 0 && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(operation))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.assigned == 0 && (!self.got.is_empty() || (self.is_ending && self.reserved == 0))
+    }
+}
+
+impl Group {
+    fn is_unused(&self) -> bool {
+        self.waiting == 0 && self.claiming.is_empty()
+    }
+
+    fn of(&mut self, operation: &str) -> &mut Waiting {
+        self.waiting += 1;
+        if !self.operations.contains_key(operation) {
+            self.turns.push_back(operation.to_owned());
+        }
+        self.operations.entry(operation.to_owned()).or_default()
+    }
+
+    /// Takes the next offer of an operation that the claim takes.
+    fn pop<R>(&mut self, claim: &OpenClaim<R>) -> Option<Queued> {
+        let place = self.turns.iter().position(|operation| claim.takes(operation))?;
+        let operation = self.turns.remove(place)?;
+        let waiting = self.operations.get_mut(&operation)?;
+        let offer = waiting.pop()?;
+        self.waiting -= 1;
+        if waiting.is_empty() {
+            self.operations.remove(&operation);
+        } else {
+            self.turns.push_back(operation);
+        }
+        Some(offer)
+    }
+}
+
+impl<R> Groups<R> {
+    pub fn push(&mut self, route: &Route, priority: Priority, offer: Queued) {
+        self.waiting_of(route).push(priority, offer);
+    }
+
+    /// Queues an offer that was taken out and not handed out: it is the next again.
+    pub fn put_back(&mut self, route: &Route, priority: Priority, offer: Queued) {
+        self.waiting_of(route).put_back(priority, offer);
+    }
+
+    fn waiting_of(&mut self, route: &Route) -> &mut Waiting {
+        self.unmatched.insert(route.group.clone());
+        self.groups.entry(route.group.clone()).or_default().of(&route.operation)
+    }
+
+    /// Opens a claim. The reply to an earlier one of the same session is returned; what was on its way to it is for the
+    /// new one.
+    pub fn claim(
+        &mut self,
+        session: SessionId,
+        group: &GroupKey,
+        (slots, kinds): (u32, Option<BTreeSet<String>>),
+        reply: R,
+    ) -> Option<R> {
+        self.unmatched.insert(group.clone());
+        if let Some(open) = self.claims.get_mut(&session) {
+            let earlier = std::mem::replace(&mut open.reply, reply);
+            open.wants = slots.saturating_sub(open.reserved + open.assigned);
+            (open.slots, open.kinds, open.is_ending) = (slots, kinds, false);
+            return Some(earlier);
+        }
+        self.groups.entry(group.clone()).or_default().claiming.push_back(session);
+        let (reserved, assigned, got) = (0, 0, Vec::new());
+        let group = group.clone();
+        let claim =
+            OpenClaim { group, reply, slots, kinds, wants: slots, reserved, assigned, got, is_ending: false };
+        self.claims.insert(session, claim);
+        None
+    }
+
+    /// The caller of a claim does not wait any longer.
+    pub fn end_claim(&mut self, session: SessionId) {
+        if let Some(claim) = self.claims.get_mut(&session) {
+            claim.wants = 0;
+            claim.is_ending = true;
+            self.written.insert(session);
+        }
+    }
+
+    /// The session is over.
+    pub fn drop_claim(&mut self, session: SessionId) -> Option<R> {
+        let claim = self.claims.remove(&session)?;
+        self.forget_turn(session, &claim.group);
+        Some(claim.reply)
+    }
+
+    fn forget_turn(&mut self, session: SessionId, key: &GroupKey) {
+        let Some(group) = self.groups.get_mut(key) else { return };
+        group.claiming.retain(|other| *other != session);
+        if group.is_unused() {
+            self.groups.remove(key);
+        }
+    }
+
+    /// Takes the next queued offer that a claim waits for, and the session of the claim.
+    pub fn next_match(&mut self) -> Option<(SessionId, Queued)> {
+        while let Some(key) = self.unmatched.first().cloned() {
+            if let Some(found) = self.match_in(&key) {
+                return Some(found);
+            }
+            self.unmatched.remove(&key);
+        }
+        None
+    }
+
+    fn match_in(&mut self, key: &GroupKey) -> Option<(SessionId, Queued)> {
+        let group = self.groups.get_mut(key).filter(|group| group.waiting > 0)?;
+        for _ in 0..group.claiming.len() {
+            let session = group.claiming.pop_front()?;
+            group.claiming.push_back(session);
+            let Some(claim) = self.claims.get_mut(&session) else { continue };
+            if let Some(offer) = group.pop(claim) {
+                claim.wants -= 1;
+                claim.reserved += 1;
+                return Some((session, offer));
+            }
+        }
+        None
+    }
+
+    /// Returns the session whose claim gets a new offer at once: no other offer of its group waits.
+    pub fn session_for(&mut self, route: &Route) -> Option<SessionId> {
+        let group = self.groups.get_mut(&route.group).filter(|group| group.waiting == 0)?;
+        for _ in 0..group.claiming.len() {
+            let session = group.claiming.pop_front()?;
+            group.claiming.push_back(session);
+            if self.claims.get(&session).is_some_and(|claim| claim.takes(&route.operation)) {
+                return Some(session);
+            }
+        }
+        None
+    }
+
+    /// A new offer is leased to the session in its own commit.
+    pub fn assign_new(&mut self, session: SessionId) {
+        if let Some(claim) = self.claims.get_mut(&session) {
+            claim.wants -= 1;
+            claim.assigned += 1;
+            self.assigning.insert(session);
+        }
+    }
+
+    /// An offer from the queue is leased to the session; false: its claim was answered meanwhile. One that ends still gets
+    /// what was on its way to it.
+    pub fn assign_reserved(&mut self, session: SessionId) -> bool {
+        let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.reserved > 0) else {
+            return false;
+        };
+        claim.reserved -= 1;
+        claim.assigned += 1;
+        self.assigning.insert(session);
+        true
+    }
+
+    /// An offer that was reserved for the session is gone.
+    pub fn unreserve(&mut self, session: SessionId) {
+        if let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.reserved > 0) {
+            claim.reserved -= 1;
+            claim.wants += u32::from(!claim.is_ending);
+            self.unmatched.insert(claim.group.clone());
+            self.written.insert(session);
+        }
+    }
+
+    /// The lease of a unit was not written.
+    pub fn unassign(&mut self, session: SessionId) {
+        if let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.assigned > 0) {
+            claim.assigned -= 1;
+            self.written.insert(session);
+        }
+    }
+
+    /// The lease of a unit is on disk. The work comes back if no claim waits for it.
+    pub fn deliver(&mut self, session: SessionId, work: Work) -> Option<Work> {
+        let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.assigned > 0) else {
+            return Some(work);
+        };
+        claim.assigned -= 1;
+        claim.got.push(work);
+        self.written.insert(session);
+        None
+    }
+
+    /// The open batch is handed to the disk: claims that it gives something to get no more.
+    pub fn seal(&mut self) {
+        for session in std::mem::take(&mut self.assigning) {
+            if let Some(claim) = self.claims.get_mut(&session) {
+                claim.wants = 0;
+            }
+        }
+    }
+
+    /// Returns the claims that are complete, with their units. One whose leases all failed waits again.
+    pub fn take_complete(&mut self) -> Vec<(R, Vec<Work>)> {
+        let mut complete = Vec::new();
+        for session in std::mem::take(&mut self.written) {
+            let Some(claim) = self.claims.get_mut(&session) else { continue };
+            if claim.is_complete() {
+                if let Some(claim) = self.claims.remove(&session) {
+                    self.forget_turn(session, &claim.group);
+                    complete.push((claim.reply, claim.got));
+                }
+            } else if claim.assigned == 0 && !claim.is_ending {
+                claim.wants = claim.slots.saturating_sub(claim.reserved);
+                self.unmatched.insert(claim.group.clone());
+            }
+        }
+        complete
+    }
+
+    /// Returns the replies to all claims, when the lane stops.
+    pub fn take_replies(&mut self) -> Vec<R> {
+        std::mem::take(&mut self.claims).into_values().map(|claim| claim.reply).collect()
+    }
+
+    /// Groups with waiting offers, and how many there are.
+    pub fn waiting(&self) -> impl Iterator<Item = (&GroupKey, usize)> {
+        self.groups.iter().map(|(key, group)| (key, group.waiting))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::QueuedWork;
+    use super::*;
+    use windlass_kernel::{ExecutionId, Fence, RunId};
+
+    fn key(name: &str) -> GroupKey {
+        GroupKey { tenant: Tenant::default(), name: name.to_owned() }
+    }
+
+    fn route(group: &str, operation: &str) -> Route {
+        Route { group: key(group), operation: operation.to_owned() }
+    }
+
+    fn offer(number: u64) -> Queued {
+        let work = QueuedWork::Offer(RunId(number), Fence(number));
+        Queued { execution: ExecutionId(number.into()), work }
+    }
+
+    fn numbers(groups: &mut Groups<&str>) -> Vec<(u64, u128)> {
+        std::iter::from_fn(|| groups.next_match())
+            .map(|(session, offer)| (session.0, offer.execution.0))
+            .collect()
+    }
+
+    #[test]
+    fn claims_of_a_group_take_turns_and_get_only_what_is_theirs() {
+        let mut groups: Groups<&str> = Groups::default();
+        groups.claim(SessionId(1), &key("a"), (2, None), "one");
+        groups.claim(SessionId(2), &key("a"), (9, Some(BTreeSet::from(["cut".to_owned()]))), "two");
+        groups.claim(SessionId(3), &key("b"), (9, None), "three");
+        for number in 0..4 {
+            groups.push(&route("a", "cut"), Priority::Normal, offer(number));
+        }
+        groups.push(&route("a", "glue"), Priority::Normal, offer(9));
+        let got = numbers(&mut groups);
+        let by = |session| got.iter().filter(|(of, _)| *of == session).map(|(_, n)| *n).collect::<Vec<_>>();
+        assert_eq!(by(1).len(), 2, "as many as it has slots: {got:?}");
+        assert!(by(2).iter().all(|number| *number < 4), "operations that it names: {got:?}");
+        assert!(by(3).is_empty(), "another group: {got:?}");
+        assert_eq!(got.len(), 5);
+    }
+
+    #[test]
+    fn a_claim_is_answered_once_with_what_one_batch_gave() {
+        let mut groups: Groups<&str> = Groups::default();
+        groups.claim(SessionId(1), &key("a"), (5, None), "one");
+        assert_eq!(groups.session_for(&route("a", "cut")), Some(SessionId(1)));
+        groups.assign_new(SessionId(1));
+        groups.seal();
+        assert_eq!(groups.session_for(&route("a", "cut")), None, "its batch is on its way");
+        groups.unassign(SessionId(1));
+        assert!(groups.take_complete().is_empty(), "nothing was written for it");
+        assert_eq!(groups.session_for(&route("a", "cut")), Some(SessionId(1)), "it waits again");
+        groups.end_claim(SessionId(1));
+        let complete = groups.take_complete();
+        assert!(matches!(&complete[..], [("one", got)] if got.is_empty()));
+        assert_eq!((groups.groups.len(), groups.claims.len()), (0, 0), "nothing of it is left");
+    }
+
+    #[test]
+    fn an_offer_on_its_way_to_a_claim_that_is_gone_is_the_next_again() {
+        let mut groups: Groups<&str> = Groups::default();
+        groups.push(&route("a", "cut"), Priority::Low, offer(1));
+        groups.claim(SessionId(1), &key("a"), (1, None), "one");
+        assert_eq!(numbers(&mut groups), [(1, 1)]);
+        groups.end_claim(SessionId(1));
+        assert!(groups.take_complete().is_empty(), "its offer is still being read");
+        assert_eq!(groups.drop_claim(SessionId(1)), Some("one"), "its session has expired");
+        assert!(!groups.assign_reserved(SessionId(1)));
+        groups.put_back(&route("a", "cut"), Priority::Low, offer(1));
+        groups.claim(SessionId(2), &key("a"), (1, None), "two");
+        assert_eq!(numbers(&mut groups), [(2, 1)]);
+    }
+}

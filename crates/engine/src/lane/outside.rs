@@ -1,0 +1,364 @@
+//! Calls of workers outside of this process. Their sessions are rows that outlive the process: what such a worker holds
+//! after a restart of the server it still holds.
+
+use super::Lane;
+use super::batch::Then;
+use super::deciding::{Pending, What};
+use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
+use super::groups::{GroupKey, Route};
+use super::queue::{Queued, QueuedWork};
+use super::sessions::{Outside, report_input};
+use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, SessionKey};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::net::Work;
+use windlass_kernel::{
+    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState,
+};
+use windlass_protocol as protocol;
+use windlass_store::{Entry, Lease, Offer, Session as StoredSession, Stop, Tenant, WorkerSession, Write};
+
+/// Sessions of one tenant: more than a fleet has processes, and few enough to be kept in memory.
+const SESSIONS_MAX: usize = 1_000;
+/// Units that one session holds. A worker with more has many processes, each of which can have a session.
+const HELD_MAX: usize = 10_000;
+
+impl<R> Lane<R> {
+    /// Sessions of an earlier process have their whole time to come back: no other worker got anything of them meanwhile.
+    pub(super) fn restore_sessions(&mut self) {
+        for session in std::mem::take(&mut self.config.sessions) {
+            self.open_outside(&session);
+        }
+    }
+
+    fn open_outside(&mut self, session: &WorkerSession) {
+        let WorkerSession { id, digest, tenant, group, .. } = session;
+        let group = GroupKey { tenant: tenant.clone(), name: group.clone() };
+        let outside = Outside { group, digest: *digest, renew_at: self.now.steady };
+        let expires = self.now.steady + self.config.lease_ttl_ms;
+        self.sessions.open_outside(protocol::SessionId(id.0), outside, expires);
+    }
+
+    pub(super) fn group_call(&mut self, call: GroupCall, reply: R) {
+        match call {
+            GroupCall::Open(session) => self.open_session(*session, reply),
+            GroupCall::Claim { session, slots, kinds } => self.claim(&session, slots, kinds, reply),
+            GroupCall::EndClaim { session } => {
+                if self.knows_outside(&session) {
+                    self.groups.end_claim(session.id);
+                    self.answer_claims();
+                }
+                self.answer(reply, Answer::Group(GroupReply::Returned));
+            }
+            GroupCall::Beat { session, held } => self.beat_outside(&session, held, reply),
+            GroupCall::Fetch { session, unit } => self.begin_fetch(&session, unit, reply),
+            GroupCall::Repeat { session, report } => self.begin_repeat(&session, *report, reply),
+            GroupCall::Return { session, units } => {
+                let is_known = self.knows_outside(&session);
+                for unit in units.into_iter().filter(|_| is_known) {
+                    if self.sessions.holder(unit) == Some(session.id) {
+                        self.lost(unit, Loss::NotStarted);
+                    }
+                }
+                self.answer(reply, Answer::Group(GroupReply::Returned));
+            }
+            GroupCall::List { tenant } => {
+                let loads = self.group_loads(tenant.as_ref());
+                self.answer(reply, Answer::Group(GroupReply::Groups(loads)));
+            }
+        }
+    }
+
+    fn open_session(&mut self, session: WorkerSession, reply: R) {
+        if self.sessions.outside_of(&session.tenant) >= SESSIONS_MAX {
+            let refused = GroupReply::TooManySessions { max: SESSIONS_MAX };
+            return self.answer(reply, Answer::Group(refused));
+        }
+        self.open_outside(&session);
+        self.open.write(Write::Entry(Box::new(Entry::WorkerSession(Box::new(session)))), Then::Opened(reply));
+    }
+
+    fn knows_outside(&self, key: &SessionKey) -> bool {
+        let outside = self.sessions.outside(key.id);
+        outside.is_some_and(|outside| {
+            outside.digest == key.digest
+                && outside.group.tenant == key.tenant
+                && key.group.as_ref().is_none_or(|group| *group == outside.group.name)
+        })
+    }
+
+    /// The worker is alive. Its row is written less often than it is heard.
+    fn renew(&mut self, session: protocol::SessionId) {
+        let (now, ttl_ms) = (self.now.steady, self.config.lease_ttl_ms);
+        if self.sessions.renew(session, now + ttl_ms, now, ttl_ms / 4) {
+            let expires_at = self.now.wall.plus(ttl_ms);
+            let renewed = Entry::WorkerRenewed { session: StoredSession(session.0), expires_at };
+            self.open.write(Write::Entry(Box::new(renewed)), Then::Nothing);
+        }
+    }
+
+    fn claim(&mut self, key: &SessionKey, slots: u32, kinds: Option<BTreeSet<String>>, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        self.renew(key.id);
+        let Some(group) = self.sessions.outside(key.id).map(|outside| outside.group.clone()) else { return };
+        let left = HELD_MAX.saturating_sub(self.sessions.held_by_session(key.id));
+        let slots = slots.min(u32::try_from(left).unwrap_or(u32::MAX));
+        if let Some(earlier) = self.groups.claim(key.id, &group, (slots, kinds), reply) {
+            self.answer(earlier, Answer::Group(GroupReply::Claimed(Vec::new())));
+        }
+        // A claim that does not wait gets what is there.
+        self.dispatch_groups();
+    }
+
+    /// What the worker does not list any more it has given up, unless the list may be older than the claim's answer.
+    fn beat_outside(&mut self, key: &SessionKey, held: Vec<protocol::Unit>, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        self.renew(key.id);
+        let held: BTreeSet<protocol::Unit> = held.into_iter().collect();
+        let overdue = self.now.steady.saturating_sub(self.config.lease_ttl_ms / 4);
+        let (dropped, stop) = self.sessions.compare(key.id, &held, overdue);
+        let is_lost = |unit: &protocol::Unit| self.sessions.holder(*unit) != Some(key.id);
+        let lost = held.iter().copied().filter(is_lost).collect();
+        for unit in dropped {
+            self.lost(unit, Loss::Started);
+        }
+        self.answer(reply, Answer::Group(GroupReply::Held { lost, stop }));
+    }
+
+    fn begin_fetch(&mut self, key: &SessionKey, unit: protocol::Unit, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        if self.sessions.holder(unit) != Some(key.id) {
+            return self.answer(reply, Answer::Group(GroupReply::NotHeld));
+        }
+        let (execution, run, fence) = parts(unit);
+        let what = What::Fetch { run, fence };
+        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+    }
+
+    pub(super) fn fetch(&mut self, unit: protocol::Unit, pending: Pending<R>) {
+        let (execution, run, fence) = parts(unit);
+        let reply = match self.work(execution, run, fence) {
+            Some(Err(needs)) => return self.need(execution, pending, needs),
+            Some(Ok(work)) => GroupReply::Claimed(vec![work]),
+            None => GroupReply::NotHeld,
+        };
+        if let Some(caller) = pending.reply {
+            self.answer(caller, Answer::Group(reply));
+        }
+    }
+
+    fn begin_repeat(&mut self, key: &SessionKey, report: protocol::Report, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        let (execution, run, fence) = parts(report.unit);
+        let input = Box::new(report_input(report, None, None));
+        let what = What::Repeat { input, run, fence, tenant: key.tenant.clone() };
+        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+    }
+
+    /// Only a report under a fence that is closed is compared: one under an open fence would be taken for the worker's.
+    pub(super) fn repeat(&mut self, id: ExecutionId, pending: Pending<R>) {
+        let Pending { what: What::Repeat { input, run, fence, tenant }, reply, mail, audit } = pending else {
+            return;
+        };
+        let Some(live) = self.executions.get(id) else { return };
+        let state = live.state.run(run).map(|run| &run.state);
+        let is_open = matches!(state, Some(RunState::Offered { fence: open }) if *open == fence);
+        if !is_open && live.origin.tenant == tenant {
+            return self.decide(id, Pending { what: What::Report(input), reply, mail, audit });
+        }
+        if let Some(reply) = reply {
+            self.answer_verdict(reply, protocol::Verdict::Stale);
+        }
+        self.rest(id);
+    }
+
+    /// Returns the group whose workers claim an offer; None: it is for the workers of this process.
+    pub(super) fn route(&self, id: ExecutionId, run: RunId) -> Option<Route> {
+        let live = self.executions.get(id)?;
+        let step_run = live.state.run(run)?;
+        let Work::Task { spec } = Execution::work_of(&live.net, step_run) else { return None };
+        let task = protocol::group_task(spec, step_run.cursor.as_deref())?;
+        let group = GroupKey { tenant: live.origin.tenant.clone(), name: task.group.to_owned() };
+        Some(Route { group, operation: task.operation.to_owned() })
+    }
+
+    /// Gives a new offer to a claim that waits for it, in the commit of the offer.
+    pub(super) fn offer_to_group(&mut self, id: ExecutionId, run: RunId, fence: Fence, route: &Route) {
+        let session = if self.stopping { None } else { self.groups.session_for(route) };
+        let work = session.and_then(|_| self.work(id, run, fence));
+        let now = self.now.wall;
+        let Some(building) = self.open.commit(id) else { return };
+        let (Some(Ok(work)), Some(session)) = (work, session) else {
+            building.queued.push((run, fence));
+            return;
+        };
+        building.leases.push(lease(id, run, fence, session, now));
+        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
+        building.orders.push((session, protocol::Order::Run(Box::new(work))));
+        self.sessions.hold(session, unit(id, run, fence), route.group.tenant.clone(), now);
+        self.groups.assign_new(session);
+    }
+
+    /// Queues an offer for the workers of this process or for its group.
+    pub(super) fn enqueue(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let route = self.route(id, run);
+        let Some(live) = self.executions.get(id) else { return };
+        let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
+        let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
+        match route {
+            Some(route) => self.groups.push(&route, priority, offer),
+            None => self.queue.push(&tenant, priority, offer),
+        }
+    }
+
+    /// Offers that wait are given to claims that wait.
+    pub(super) fn dispatch_groups(&mut self) {
+        while !self.stopping
+            && let Some((session, Queued { execution, work })) = self.groups.next_match()
+        {
+            let QueuedWork::Offer(run, fence) = work else { continue };
+            let what = What::Claimed { run, fence, session };
+            self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+        }
+        self.answer_claims();
+    }
+
+    pub(super) fn unreserve(&mut self, session: protocol::SessionId) {
+        self.groups.unreserve(session);
+    }
+
+    /// A queued offer has a claim.
+    pub(super) fn hand_to_claim(
+        &mut self,
+        id: ExecutionId,
+        run: RunId,
+        fence: Fence,
+        session: protocol::SessionId,
+    ) {
+        let work = match self.work(id, run, fence) {
+            Some(Err(needs)) => {
+                let what = What::Claimed { run, fence, session };
+                return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
+            }
+            Some(Ok(work)) => Some(work),
+            None => None,
+        };
+        // Queued twice: by recovery and by this process.
+        let Some(work) = work.filter(|work| !self.sessions.is_held(work.unit)) else {
+            return self.groups.unreserve(session);
+        };
+        if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
+            self.groups.unreserve(session);
+            let unit = LeaseUnit::Run { run, fence };
+            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
+            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+        }
+        if !self.groups.assign_reserved(session) {
+            let (Some(route), Some(live)) = (self.route(id, run), self.executions.get(id)) else { return };
+            let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
+            return self.groups.put_back(&route, live.origin.options.priority, offer);
+        }
+        let now = self.now.wall;
+        self.sessions.hold(session, work.unit, Tenant::new(&work.tenant), now);
+        if let Some(timer) = attempt_timer(id, run, fence, work.timeout_ms, now) {
+            self.timers.arm(timer);
+        }
+        let write = Write::Lease(lease(id, run, fence, session, now));
+        self.open.write(write, Then::Deliver(session, Box::new(work)));
+    }
+
+    /// The lease is on disk. The worker may have gone in the meantime; then its session expires with the lease.
+    pub(super) fn deliver_outside(&mut self, session: protocol::SessionId, work: protocol::Work) {
+        self.sessions.sent(work.unit, self.now.steady);
+        let unit = work.unit;
+        if self.groups.deliver(session, work).is_some() {
+            self.lost(unit, Loss::NotStarted);
+        }
+    }
+
+    pub(super) fn answer_claims(&mut self) {
+        for (reply, units) in self.groups.take_complete() {
+            self.answer(reply, Answer::Group(GroupReply::Claimed(units)));
+        }
+    }
+
+    /// A session of a worker outside is over.
+    pub(super) fn close_outside(&mut self, session: protocol::SessionId) {
+        let closed = Entry::WorkerClosed { session: StoredSession(session.0) };
+        self.open.write(Write::Entry(Box::new(closed)), Then::Nothing);
+        if let Some(reply) = self.groups.drop_claim(session) {
+            self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+    }
+
+    /// A worker outside held an offer when the last process ended, and holds it still.
+    pub(super) fn keep_offer(&mut self, offer: &Offer, lease: &Lease) {
+        let Offer { execution, run, fence, tenant, cursor, .. } = offer;
+        let (session, unit) = (protocol::SessionId(lease.session.0), unit(*execution, *run, *fence));
+        if self.sessions.is_held(unit) {
+            return;
+        }
+        self.sessions.hold(session, unit, tenant.clone(), lease.claimed_at);
+        self.sessions.restored(unit, cursor.clone(), None, self.now.steady);
+        let what = What::Kept { run: *run, fence: *fence, claimed_at: lease.claimed_at };
+        self.give(*execution, Pending { what, reply: None, mail: None, audit: None });
+    }
+
+    /// The time of its attempt still runs.
+    pub(super) fn rearm(&mut self, id: ExecutionId, run: RunId, fence: Fence, claimed_at: Millis) {
+        let Some(live) = self.executions.get(id) else { return };
+        let Some(step_run) = live.state.run(run) else { return };
+        let timeout_ms = live.net.step(step_run.step).timeout_ms;
+        if let Some(timer) = attempt_timer(id, run, fence, timeout_ms, claimed_at) {
+            self.timers.arm(timer);
+        }
+    }
+
+    /// A worker outside was asked to stop by the last process, and has not answered.
+    pub(super) fn keep_stop(&mut self, stop: Stop) {
+        let (session, unit) =
+            (protocol::SessionId(stop.session.0), unit(stop.execution, stop.run, stop.fence));
+        let Some(outside) = self.sessions.outside(session) else { return self.stopped(stop) };
+        let tenant = outside.group.tenant.clone();
+        if !self.sessions.is_held(unit) {
+            self.sessions.hold(session, unit, tenant, self.now.wall);
+        }
+        self.sessions.restored(unit, None, Some(0), self.now.steady);
+    }
+
+    fn group_loads(&self, of: Option<&Tenant>) -> Vec<GroupLoad> {
+        let mut loads: BTreeMap<&GroupKey, GroupLoad> = BTreeMap::new();
+        let new = |key: &GroupKey| GroupLoad {
+            tenant: key.tenant.clone(),
+            name: key.name.clone(),
+            waiting: 0,
+            claimed: 0,
+            workers: 0,
+        };
+        for (key, waiting) in self.groups.waiting() {
+            loads.entry(key).or_insert_with(|| new(key)).waiting += waiting;
+        }
+        for (key, claimed) in self.sessions.outside_loads() {
+            let load = loads.entry(key).or_insert_with(|| new(key));
+            load.claimed += claimed;
+            load.workers += 1;
+        }
+        let is_wanted = |load: &GroupLoad| of.is_none_or(|tenant| *tenant == load.tenant);
+        loads.into_values().filter(is_wanted).collect()
+    }
+}
+
+/// Returns whether the first task of some step runs in this process.
+pub(super) fn has_local_work(net: &Net) -> bool {
+    net.steps().any(|(_, step)| match &step.work {
+        Work::Task { spec } => protocol::group_task(spec, None).is_none(),
+        _ => false,
+    })
+}

@@ -1,0 +1,40 @@
+//! The groups of workers of all tenants, in memory. Only this process writes them, and a row is on disk before it is here.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+use windlass_store::{RunnerGroup, Tenant};
+
+/// Maximum number of groups of one tenant. All are listed in one response.
+pub(crate) const GROUPS_MAX: usize = 1_000;
+
+#[derive(Debug)]
+pub(crate) struct Groups(RwLock<BTreeMap<(Tenant, String), RunnerGroup>>);
+
+impl Groups {
+    pub(crate) fn new(groups: Vec<RunnerGroup>) -> Groups {
+        let keyed = groups.into_iter().map(|group| ((group.tenant.clone(), group.name.clone()), group));
+        Groups(RwLock::new(keyed.collect()))
+    }
+
+    pub(crate) fn get(&self, tenant: &Tenant, name: &str) -> Option<RunnerGroup> {
+        let groups = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        groups.get(&(tenant.clone(), name.to_owned())).cloned()
+    }
+
+    /// Returns the groups of a tenant, by name.
+    pub(crate) fn of(&self, tenant: &Tenant) -> Vec<RunnerGroup> {
+        let groups = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        groups.values().filter(|group| group.tenant == *tenant).cloned().collect()
+    }
+
+    /// Inserts or replaces a group that is on disk.
+    pub(crate) fn put(&self, group: RunnerGroup) {
+        let mut groups = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        groups.insert((group.tenant.clone(), group.name.clone()), group);
+    }
+
+    pub(crate) fn remove(&self, tenant: &Tenant, name: &str) {
+        let mut groups = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        groups.remove(&(tenant.clone(), name.to_owned()));
+    }
+}

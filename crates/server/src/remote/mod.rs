@@ -1,0 +1,422 @@
+//! Workers outside of this process: their claims and reports, and the calls that are rendered for them.
+//!
+//! The engine holds the truth: sessions and leases. What is kept here can be made again from it: a call that is not in
+//! memory, after a restart or when there are too many, is rendered again when its result is reported.
+
+mod groups;
+mod handles;
+mod memory;
+
+pub(crate) use groups::{GROUPS_MAX, Groups};
+pub(crate) use handles::SessionHandle;
+
+use crate::app::unexpected_answer;
+use crate::host::{now, remote_config};
+use crate::problem::{Problem, ProblemCode};
+use memory::Recent;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use windlass_engine::{Answer, GroupCall, GroupLoad, GroupReply, Handle, Request, SessionKey};
+use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, Verdict, Work};
+use windlass_store::{RunnerGroup, Session, Tenant, WorkerSession};
+use windlass_worker::{Port, Prepared, RemoteConfig, RemoteDesk, RemoteUnit};
+
+/// Rendered calls that wait for their result. A call beyond it is rendered again, which costs its secrets and templates.
+const CALLS_MAX: usize = 10_000;
+/// Reports that are recognised when they are repeated; older ones are compared with the journal.
+const ANSWERED_MAX: usize = 10_000;
+
+#[derive(Debug)]
+pub struct RemoteWorkers {
+    desk: RemoteDesk,
+    engine: Handle,
+    ttl_ms: u64,
+    pub(crate) groups: Groups,
+    /// Each with the session that holds it.
+    calls: Mutex<Recent<Unit, (SessionKey, Box<RemoteUnit>)>>,
+    answered: Mutex<Recent<Unit, Answered>>,
+}
+
+/// A report that was accepted.
+#[derive(Debug)]
+struct Answered {
+    session: SessionKey,
+    outcome: Result<Value, Box<Failure>>,
+}
+
+/// A claim of a worker.
+#[derive(Debug)]
+pub(crate) struct ClaimRequest {
+    pub(crate) slots: u32,
+    pub(crate) kinds: Option<BTreeSet<String>>,
+    pub(crate) wait: Duration,
+}
+
+/// Units of a session that a heartbeat is answered with.
+#[derive(Debug)]
+pub(crate) struct HeldUnits {
+    pub(crate) lost: Vec<Unit>,
+    pub(crate) stop: Vec<Unit>,
+}
+
+impl RemoteWorkers {
+    pub(crate) fn new(
+        engine: Handle,
+        config: RemoteConfig,
+        ttl_ms: u64,
+        groups: Vec<RunnerGroup>,
+    ) -> RemoteWorkers {
+        let sender = engine.clone();
+        let port: Port = Arc::new(move |call, reply| sender.send(call, reply));
+        RemoteWorkers {
+            desk: RemoteDesk::new(config, port),
+            engine,
+            ttl_ms,
+            groups: Groups::new(groups),
+            calls: Mutex::new(Recent::new(CALLS_MAX)),
+            answered: Mutex::new(Recent::new(ANSWERED_MAX)),
+        }
+    }
+
+    /// Returns a desk without an engine, for a process that only reads.
+    pub(crate) fn closed() -> anyhow::Result<RemoteWorkers> {
+        Ok(RemoteWorkers::new(Handle::closed(), remote_config(Arc::default())?, 0, Vec::new()))
+    }
+
+    pub(crate) fn lease_ttl_ms(&self) -> u64 {
+        self.ttl_ms
+    }
+
+    /// Waits at most half of a lease: a worker that only polls renews its session in time.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms / 2)
+    }
+
+    async fn ask(&self, call: GroupCall) -> Result<GroupReply, Problem> {
+        let (sender, answer) = oneshot::channel();
+        if !self.engine.try_ask(Request::Group(call), move |answer| drop(sender.send(answer))) {
+            return Err(overloaded());
+        }
+        read_reply(answer.await.ok())
+    }
+
+    /// Opens a session, which is on disk when this returns.
+    pub(crate) async fn open(
+        &self,
+        tenant: &Tenant,
+        group: &str,
+        cluster: Option<String>,
+    ) -> Result<SessionHandle, Problem> {
+        let handle = SessionHandle::random()?;
+        let opened_at = now();
+        let session = WorkerSession {
+            id: Session(handle.id().0),
+            digest: handle.digest(),
+            tenant: tenant.clone(),
+            group: group.to_owned(),
+            cluster,
+            opened_at,
+            expires_at: opened_at.plus(self.ttl_ms),
+        };
+        match self.ask(GroupCall::Open(Box::new(session))).await? {
+            GroupReply::Opened => Ok(handle),
+            GroupReply::TooManySessions { max } => {
+                let message = format!("the tenant has {max} workers, which is the maximum; stop some first");
+                Err(Problem::new(ProblemCode::LimitExceeded, message))
+            }
+            other => Err(unexpected_reply(other)),
+        }
+    }
+
+    /// Claims work, and waits until there is some. A caller that hangs up gets nothing: what was claimed for it is offered
+    /// to others.
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        key: SessionKey,
+        request: ClaimRequest,
+        stopped: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Vec<ClaimedUnit>, Problem> {
+        let (mut sender, claimed) = oneshot::channel();
+        let workers = Arc::clone(self);
+        tokio::spawn(async move {
+            let ended = async {
+                tokio::select! {
+                    () = stopped => {}
+                    () = sender.closed() => {}
+                }
+            };
+            let units = match workers.wait_for_work(&key, request, ended).await {
+                Ok(works) => Ok(workers.prepare_all(&key, works).await),
+                Err(problem) => Err(problem),
+            };
+            if let Err(Ok(units)) = sender.send(units) {
+                workers.give_back(key, units).await;
+            }
+        });
+        claimed.await.map_err(|_| Problem::unavailable("the server is being stopped; retry later"))?
+    }
+
+    async fn wait_for_work(
+        &self,
+        key: &SessionKey,
+        request: ClaimRequest,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<Vec<Work>, Problem> {
+        let ClaimRequest { slots, kinds, wait } = request;
+        let (sender, mut answer) = oneshot::channel();
+        let claim = Request::Group(GroupCall::Claim { session: key.clone(), slots, kinds });
+        if !self.engine.try_ask(claim, move |answer| drop(sender.send(answer))) {
+            return Err(overloaded());
+        }
+        let answered = tokio::select! {
+            answered = &mut answer => answered,
+            () = until(wait, stopped) => {
+                let end = GroupCall::EndClaim { session: key.clone() };
+                self.engine.ask(Request::Group(end), |_| {});
+                answer.await
+            }
+        };
+        match read_reply(answered.ok())? {
+            GroupReply::Claimed(works) => Ok(works),
+            GroupReply::NoSession => Err(no_session()),
+            other => Err(unexpected_reply(other)),
+        }
+    }
+
+    async fn prepare_all(&self, key: &SessionKey, works: Vec<Work>) -> Vec<ClaimedUnit> {
+        let mut units = Vec::with_capacity(works.len());
+        for work in works {
+            match self.desk.prepare(work).await {
+                Prepared::Call(call) => units.push(self.hand_out(key, call)),
+                Prepared::Ended(report) => drop(self.send(report).await),
+            }
+        }
+        units
+    }
+
+    fn hand_out(&self, key: &SessionKey, call: Box<RemoteUnit>) -> ClaimedUnit {
+        let unit = ClaimedUnit::of(&call);
+        lock(&self.calls).put(unit.unit, (key.clone(), call));
+        unit
+    }
+
+    async fn give_back(&self, session: SessionKey, units: Vec<ClaimedUnit>) {
+        let units: Vec<Unit> = units.iter().map(|claimed| claimed.unit).collect();
+        if !units.is_empty() {
+            let _ = self.ask(GroupCall::Return { session, units }).await;
+        }
+    }
+
+    /// Ends a call whose worker takes longer than its task allows. The time of the whole attempt is the engine's.
+    pub(crate) fn limit_call(self: &Arc<Self>, key: SessionKey, unit: Unit, limit_ms: u64) {
+        let workers = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(limit_ms)).await;
+            if let Ok(Some(call)) = workers.take_call(&key, unit).await {
+                drop(workers.send(call.time_out(limit_ms).await).await);
+            }
+        });
+    }
+
+    pub(crate) async fn beat(&self, key: SessionKey, held: Vec<Unit>) -> Result<HeldUnits, Problem> {
+        match self.ask(GroupCall::Beat { session: key, held }).await? {
+            GroupReply::Held { lost, stop } => {
+                let mut calls = lock(&self.calls);
+                lost.iter().for_each(|unit| drop(calls.take(unit)));
+                Ok(HeldUnits { lost, stop })
+            }
+            GroupReply::NoSession => Err(no_session()),
+            other => Err(unexpected_reply(other)),
+        }
+    }
+
+    /// Reports the result of a unit. `Err` with 409: the session does not hold the unit any more, and nothing changed.
+    pub(crate) async fn report(
+        &self,
+        key: &SessionKey,
+        unit: Unit,
+        outcome: Result<Value, Box<Failure>>,
+    ) -> Result<(), Problem> {
+        let Some(call) = self.take_call(key, unit).await? else {
+            return self.report_again(key, unit, outcome).await;
+        };
+        let report = call.finish(outcome.clone()).await;
+        match self.send(report).await? {
+            Verdict::Accepted => {
+                let answered = Answered { session: key.clone(), outcome };
+                lock(&self.answered).put(unit, answered);
+                Ok(())
+            }
+            Verdict::Stale | Verdict::Conflict => Err(stale()),
+        }
+    }
+
+    /// Returns the call of a unit that the session holds, from memory or rendered again.
+    async fn take_call(&self, key: &SessionKey, unit: Unit) -> Result<Option<Box<RemoteUnit>>, Problem> {
+        let known = lock(&self.calls).take_if(&unit, |(session, _)| is_same(session, key));
+        if let Some((_, call)) = known {
+            return Ok(Some(call));
+        }
+        if !self.engine.is_recovered() {
+            return Err(Problem::unavailable("the server is starting; retry after the time in Retry-After"));
+        }
+        match self.ask(GroupCall::Fetch { session: key.clone(), unit }).await? {
+            GroupReply::Claimed(works) => match works.into_iter().next() {
+                Some(work) => match self.desk.prepare(work).await {
+                    Prepared::Call(call) => Ok(Some(call)),
+                    Prepared::Ended(report) => {
+                        drop(self.send(report).await);
+                        Ok(None)
+                    }
+                },
+                None => Ok(None),
+            },
+            GroupReply::NotHeld => Ok(None),
+            GroupReply::NoSession => Err(no_session()),
+            other => Err(unexpected_reply(other)),
+        }
+    }
+
+    /// A report is accepted again that was accepted before, also by an earlier process (R16).
+    async fn report_again(
+        &self,
+        key: &SessionKey,
+        unit: Unit,
+        outcome: Result<Value, Box<Failure>>,
+    ) -> Result<(), Problem> {
+        if let Some(answered) = lock(&self.answered).get(&unit) {
+            let is_repeated = is_same(&answered.session, key) && answered.outcome == outcome;
+            return if is_repeated { Ok(()) } else { Err(stale()) };
+        }
+        let outcome = match outcome {
+            Ok(output) => Outcome::Done { output },
+            Err(failure) => Outcome::Failed(*failure),
+        };
+        let report =
+            Box::new(Report { unit, outcome, patch: Default::default(), metadata: Default::default() });
+        let (sender, answer) = oneshot::channel();
+        let repeat = Request::Group(GroupCall::Repeat { session: key.clone(), report });
+        if !self.engine.try_ask(repeat, move |answer| drop(sender.send(answer))) {
+            return Err(overloaded());
+        }
+        match answer.await {
+            Ok(Answer::Reply(Reply::Verdict(Verdict::Accepted))) => Ok(()),
+            Ok(_) => Err(stale()),
+            Err(_) => Err(Problem::unavailable("the server is being stopped; retry later")),
+        }
+    }
+
+    /// Sends a report to the engine; the verdict comes when it is on disk.
+    async fn send(&self, report: Box<Report>) -> Result<Verdict, Problem> {
+        let (sender, verdict) = oneshot::channel();
+        let mut sender = Some(sender);
+        let reply = move |reply| drop(sender.take().map(|sender| sender.send(reply)));
+        self.engine.send(Call::Report(report), Box::new(reply));
+        match verdict.await {
+            Ok(Reply::Verdict(verdict)) => Ok(verdict),
+            Ok(other) => {
+                Err(Problem::internal(format!("the engine returned an unexpected reply: {other:?}")))
+            }
+            Err(_) => Err(Problem::unavailable("the server is being stopped; retry later")),
+        }
+    }
+
+    /// Counts work and workers of groups: of one tenant, or of all.
+    pub(crate) async fn loads(&self, tenant: Option<Tenant>) -> Result<Vec<GroupLoad>, Problem> {
+        match self.ask(GroupCall::List { tenant }).await? {
+            GroupReply::Groups(loads) => Ok(loads),
+            other => Err(unexpected_reply(other)),
+        }
+    }
+}
+
+/// A call as its worker gets it.
+#[derive(Debug)]
+pub(crate) struct ClaimedUnit {
+    pub(crate) unit: Unit,
+    pub(crate) step: String,
+    pub(crate) kind: String,
+    pub(crate) input: Value,
+    pub(crate) idempotency_key: String,
+    pub(crate) attempt: u32,
+    /// Time for the attempt or the call, whichever is shorter.
+    pub(crate) limit_ms: Option<u64>,
+    /// Time for the call.
+    pub(crate) call_ms: Option<u64>,
+}
+
+impl ClaimedUnit {
+    fn of(unit: &RemoteUnit) -> ClaimedUnit {
+        let call = unit.call();
+        ClaimedUnit {
+            unit: unit.unit(),
+            step: call.step.to_owned(),
+            kind: call.operation.to_owned(),
+            input: call.input.clone(),
+            idempotency_key: call.idempotency_key.to_owned(),
+            attempt: call.attempt,
+            limit_ms: call.attempt_ms.into_iter().chain(call.call_ms).min(),
+            call_ms: call.call_ms,
+        }
+    }
+}
+
+/// Completes when the time is over or when it is ended.
+async fn until(wait: Duration, ended: impl Future<Output = ()>) {
+    // After either of them the claim ends.
+    let _ = tokio::time::timeout(wait, ended).await;
+}
+
+/// Returns the key with which the engine finds a session.
+pub(crate) fn session_key(handle: &SessionHandle, tenant: &Tenant, group: Option<&str>) -> SessionKey {
+    SessionKey {
+        id: SessionId(handle.id().0),
+        digest: handle.digest(),
+        tenant: tenant.clone(),
+        group: group.map(str::to_owned),
+    }
+}
+
+/// Returns whether the caller has the session that claimed a unit, and may work for its group.
+fn is_same(claimed: &SessionKey, caller: &SessionKey) -> bool {
+    (claimed.id, &claimed.digest, &claimed.tenant) == (caller.id, &caller.digest, &caller.tenant)
+        && (caller.group.is_none() || claimed.group.is_none() || caller.group == claimed.group)
+}
+
+fn read_reply(answer: Option<Answer>) -> Result<GroupReply, Problem> {
+    match answer {
+        Some(Answer::Group(reply)) => Ok(reply),
+        Some(Answer::Refused(_)) => Ok(GroupReply::NotHeld),
+        Some(Answer::Stopping) | None => {
+            Err(Problem::unavailable("the server is being stopped; retry later"))
+        }
+        Some(other) => Err(unexpected_answer(&other)),
+    }
+}
+
+fn unexpected_reply(reply: GroupReply) -> Problem {
+    unexpected_answer(&Answer::Group(reply))
+}
+
+fn overloaded() -> Problem {
+    Problem::unavailable("the engine is overloaded; retry after the time in Retry-After")
+}
+
+pub(crate) fn no_session() -> Problem {
+    let message =
+        "the session is unknown or has expired, and its work is offered to others; claim without `session`";
+    Problem::new(ProblemCode::NotFound, message)
+}
+
+fn stale() -> Problem {
+    Problem::conflict(
+        "the session does not hold this unit, or reported another result for it; drop the result",
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

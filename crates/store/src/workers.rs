@@ -1,0 +1,40 @@
+//! Workers outside of the server: their sessions, and the groups that they belong to.
+
+use crate::commit::Session;
+use crate::origin::Tenant;
+use crate::store::{Reader, StoreResult};
+use windlass_kernel::Millis;
+
+/// Session of a worker that claims work of its group. It outlives the server process; what it holds is in the leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerSession {
+    pub id: Session,
+    /// SHA-256 of the session's text, which only its worker knows.
+    pub digest: [u8; 32],
+    pub tenant: Tenant,
+    pub group: String,
+    pub cluster: Option<String>,
+    pub opened_at: Millis,
+    /// Time at which its leases are lost unless the worker renews them.
+    pub expires_at: Millis,
+}
+
+/// A named pool of workers of one tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerGroup {
+    pub tenant: Tenant,
+    pub name: String,
+    /// Only workers of this cluster may claim; None: all may.
+    pub cluster: Option<String>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+/// Reads sessions of workers and their groups.
+pub trait Workers: Reader {
+    /// Returns every session that was not closed, in the order of ids.
+    fn worker_sessions(&mut self) -> StoreResult<Vec<WorkerSession>>;
+
+    /// Returns the groups of all tenants, by tenant and name.
+    fn runner_groups(&mut self) -> StoreResult<Vec<RunnerGroup>>;
+}

@@ -1,0 +1,63 @@
+//! What units of one process share, and the kit that each of them gets.
+
+use crate::claim::Claim;
+use crate::command::OwnCommand;
+use crate::egress::Egress;
+use crate::keeper::Keeper;
+use crate::keychain::Tokens;
+use crate::sandbox::Sandbox;
+use crate::tools::{Clients, Kit, TenantBounds};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use windlass_protocol::WorkerRules;
+
+/// What units share. Each has secrets of its own; tokens that were fetched with them are shared within a tenant only.
+#[derive(Debug)]
+pub(crate) struct Kits {
+    pub(crate) supervisor: OwnCommand,
+    pub(crate) sandbox: OwnCommand,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) helper: Option<PathBuf>,
+    pub(crate) folders: PathBuf,
+    pub(crate) databases: Option<PathBuf>,
+    pub(crate) rules: Arc<WorkerRules>,
+    pub(crate) cache: PathBuf,
+    pub(crate) venvs: Arc<tokio::sync::Mutex<()>>,
+    /// By tenant. There are only as many as have tokens that are used.
+    pub(crate) tokens: BTreeMap<String, Arc<Tokens>>,
+    /// By tenant. There are only as many as have work.
+    pub(crate) bounds: BTreeMap<String, Arc<TenantBounds>>,
+}
+
+impl Kits {
+    /// Applies the rules of the engine to work that begins from now on.
+    pub(crate) fn follow(&mut self, rules: &Arc<WorkerRules>) {
+        if self.rules != *rules {
+            self.clients = Arc::new(Clients::new(Egress::of(&rules.egress)));
+            self.rules = Arc::clone(rules);
+        }
+    }
+
+    pub(crate) fn for_unit(&mut self, tenant: &str, claim: Claim) -> Arc<Kit> {
+        self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
+        self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
+        let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
+        let bounds = Arc::clone(self.bounds.entry(tenant.to_owned()).or_default());
+        Arc::new(Kit {
+            supervisor: self.supervisor.clone(),
+            sandbox: Sandbox::new(self.sandbox.clone()),
+            bounds,
+            clients: Arc::clone(&self.clients),
+            keeper: Arc::new(Keeper::new(claim.clone())),
+            claim,
+            tokens,
+            helper: self.helper.clone(),
+            folders: self.folders.clone(),
+            databases: self.databases.clone(),
+            database_quota: self.rules.databases,
+            cache: self.cache.clone(),
+            venvs: Arc::clone(&self.venvs),
+        })
+    }
+}

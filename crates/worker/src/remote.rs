@@ -1,0 +1,173 @@
+//! Calls that workers outside of this process make. Everything of a pipeline around such a call is done here: templates and
+//! secrets before it; redaction, size, rules and retries after it. A unit of such a worker is one call of one task.
+//!
+//! Nothing has to be kept between the claim and the report: a unit that is prepared again, also by another process, makes
+//! the same call.
+
+use crate::claim::Claim;
+use crate::command::OwnCommand;
+use crate::egress::Egress;
+use crate::failure;
+use crate::halt::halt;
+use crate::keeper;
+use crate::kits::Kits;
+use crate::pipeline::{Call as ToolCall, CallResult, Run};
+use crate::pool::{Port, Turn, begin, bound_depth, log, take_turn};
+use crate::tools::{Clients, Desk, limit_ms};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::env::temp_dir;
+use std::sync::{Arc, Mutex, PoisonError};
+use windlass_protocol::{Failure, Outcome, Report, Unit, WORKER_KIND, Work, WorkerRules};
+
+/// Settings of a desk for remote calls.
+#[derive(Debug, Clone)]
+pub struct RemoteConfig {
+    /// How [`crate::supervisor::run`] is called.
+    pub supervisor: OwnCommand,
+    /// How [`crate::sandbox::run`] is called.
+    pub sandbox: OwnCommand,
+    pub rules: Arc<WorkerRules>,
+}
+
+/// Prepares the calls of remote workers.
+pub struct RemoteDesk {
+    kits: Mutex<Kits>,
+    port: Port,
+}
+
+/// A unit after its preparation.
+#[derive(Debug)]
+pub enum Prepared {
+    Call(Box<RemoteUnit>),
+    /// It ended before its call: a template failed, a secret is missing, or the next task runs on the server.
+    Ended(Box<Report>),
+}
+
+/// A unit whose call is ready to be made.
+#[derive(Debug)]
+pub struct RemoteUnit {
+    run: Run,
+    desk: Desk,
+    call: ToolCall,
+}
+
+/// The call of a unit, as its worker sees it.
+#[derive(Debug)]
+pub struct RemoteCall<'u> {
+    pub step: &'u str,
+    pub operation: &'u str,
+    pub input: &'u Value,
+    pub idempotency_key: &'u str,
+    /// Counts from 1, over all tries of the task.
+    pub attempt: u32,
+    /// Time for the whole attempt of the step.
+    pub attempt_ms: Option<u64>,
+    /// Time for this call.
+    pub call_ms: Option<u64>,
+}
+
+impl std::fmt::Debug for RemoteDesk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RemoteDesk")
+    }
+}
+
+impl RemoteDesk {
+    #[must_use]
+    pub fn new(config: RemoteConfig, port: Port) -> RemoteDesk {
+        let kits = Kits {
+            supervisor: config.supervisor,
+            sandbox: config.sandbox,
+            clients: Arc::new(Clients::new(Egress::of(&config.rules.egress))),
+            helper: None,
+            folders: temp_dir(),
+            databases: None,
+            rules: config.rules,
+            cache: temp_dir(),
+            venvs: Arc::default(),
+            tokens: BTreeMap::new(),
+            bounds: BTreeMap::new(),
+        };
+        RemoteDesk { kits: Mutex::new(kits), port }
+    }
+
+    /// Renders the call of a unit. The engine serves secrets and large values while the unit is leased.
+    pub async fn prepare(&self, work: Work) -> Prepared {
+        let claim = Claim { unit: work.unit, port: Arc::clone(&self.port) };
+        let kit = self.kits.lock().unwrap_or_else(PoisonError::into_inner).for_unit(&work.tenant, claim);
+        let (_puller, halt) = halt();
+        // Nothing reads the log: what a remote worker writes stays with it.
+        let (lines, _) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
+        let mut run = Run::begin(work);
+        let mut desk = Desk::new(run.work(), lines, kit, None);
+        let report = match begin(&mut run, &mut desk, &halt).await {
+            Err(report) => report.unwrap_or_else(|| run.report_now(Outcome::Stopped)),
+            Ok(()) => loop {
+                match take_turn(&mut run, &desk).await {
+                    Turn::Checkpoint(_) => {}
+                    Turn::Call(call) if call.kind == WORKER_KIND => {
+                        return Prepared::Call(Box::new(RemoteUnit { run, desk, call: *call }));
+                    }
+                    Turn::Call(_) => break run.hand_over(0),
+                    Turn::Wait { delay_ms } => break run.hand_over(delay_ms),
+                    Turn::Report(report) => break report,
+                }
+            },
+        };
+        Prepared::Ended(redacted(&desk, report))
+    }
+}
+
+impl RemoteUnit {
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        self.run.work().unit
+    }
+
+    #[must_use]
+    pub fn call(&self) -> RemoteCall<'_> {
+        let work = self.run.work();
+        let operation = self.call.config.get("operation").and_then(Value::as_str);
+        RemoteCall {
+            step: &work.step,
+            operation: operation.unwrap_or(WORKER_KIND),
+            input: &self.call.args,
+            idempotency_key: self.desk.key(),
+            attempt: work.attempt.saturating_sub(1) + self.call.try_number,
+            attempt_ms: work.timeout_ms,
+            call_ms: limit_ms(&self.call).ok().flatten(),
+        }
+    }
+
+    /// Continues the pipeline with what the worker reported, and returns what the engine learns of it.
+    pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
+        let mut called = CallResult::from(outcome);
+        bound_depth(&mut called);
+        let redactor = self.desk.kit.keeper.redactor();
+        self.run.redact_with(Arc::clone(&redactor));
+        self.run.answer(keeper::redact_call(redactor, called).await);
+        let report = loop {
+            match take_turn(&mut self.run, &self.desk).await {
+                // The next offer, or the end of this one, carries the cursor.
+                Turn::Checkpoint(_) => {}
+                Turn::Wait { delay_ms } => break self.run.hand_over(delay_ms),
+                Turn::Call(_) => break self.run.hand_over(0),
+                Turn::Report(report) => break report,
+            }
+        };
+        redacted(&self.desk, report)
+    }
+
+    /// Ends the call because its worker took too long for it.
+    pub async fn time_out(self, limit_ms: u64) -> Box<Report> {
+        let failed = failure::timeout(&format!("task `{}`", self.call.label), limit_ms);
+        self.finish(Err(failed)).await
+    }
+}
+
+/// The one way out: no value of a secret leaves with a report.
+fn redacted(desk: &Desk, mut report: Box<Report>) -> Box<Report> {
+    keeper::redact_report(&desk.kit.keeper, &mut report);
+    report
+}
