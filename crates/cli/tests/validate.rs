@@ -135,5 +135,8 @@ fn the_schema_of_playbooks_is_printed_and_of_nothing_else() {
     assert_eq!(output["properties"]["kind"]["const"], "Playbook");
     let (code, out, err) = schema("plan");
     assert_eq!((code, out.len()), (Some(2), 0));
-    assert_eq!(err, "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow, actions\n");
+    assert_eq!(
+        err,
+        "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow, actions\n"
+    );
 }

@@ -5,6 +5,7 @@ mod damage;
 mod full;
 mod log;
 mod opening;
+mod people;
 mod plans;
 mod secrets;
 
