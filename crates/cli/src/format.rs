@@ -98,6 +98,10 @@ pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
             let until = deadline.map(|until| format!(", until {}", time(until))).unwrap_or_default();
             Some(format!("step {} waits at its gate{by}{until}", label(&net.step(*step).name, &path.0)))
         }
+        Occurrence::Token(TokenChange::Joined { at: TokenRef { step, .. }, arrived }) => {
+            let branches = if *arrived == 1 { "branch" } else { "branches" };
+            Some(format!("step {} joins {arrived} {branches}", net.step(*step).name))
+        }
         Occurrence::Token(
             TokenChange::Denied { at: None, .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
         ) => None,

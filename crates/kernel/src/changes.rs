@@ -28,6 +28,7 @@ pub struct Changes {
     pub arrived: Delta<TokenId, Token>,
     pub gated: Delta<(StepId, TokenId), Box<Gate>>,
     pub joins: Delta<(StepId, Path), Box<JoinState>>,
+    pub joining: Delta<(StepId, TokenId), Token>,
     pub runs: Delta<RunId, Box<StepRun>, Kind>,
     pub ready: Delta<(bool, u32, RunId), ()>,
     pub hungry: Delta<RunId, ()>,
@@ -40,7 +41,7 @@ pub struct Changes {
 
 macro_rules! each_table {
     ($do:ident) => {
-        $do!(arrived, gated, joins, runs, ready, hungry, scopes, parked, regions, latest, owed)
+        $do!(arrived, gated, joins, joining, runs, ready, hungry, scopes, parked, regions, latest, owed)
     };
 }
 

@@ -105,6 +105,13 @@ pub enum Event {
     Discarded {
         token: TokenId,
     },
+    /// No other branch can reach a join step: one token takes the place of those that wait there.
+    Joined {
+        step: StepId,
+        tokens: Vec<TokenId>,
+        token: TokenId,
+        args: Args,
+    },
 
     Fired {
         run: RunId,
@@ -392,7 +399,7 @@ impl Event {
             }
             Event::StopAsked { leases, children } => Facet::Demand(Demand::Stop { leases, children }),
             any_of![Event: Assigned TimeCame Started Compensating Finalizing Continued Denied Admitted Discarded
-                Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched ChildPaused Returned
+                Joined Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched ChildPaused Returned
                 NotCompensated AgentDecided] => Facet::Internal,
         }
     }
@@ -423,8 +430,8 @@ impl Event {
             | Event::Skipped { run, .. }
             | Event::Routed { run, .. } => Some(*run),
             any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Patched NotCompensated
-                Forked] => None,
+                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Patched
+                NotCompensated Forked] => None,
         }
     }
 
@@ -453,6 +460,7 @@ impl Event {
                     }
                 }
             }
+            Event::Joined { args, .. } => fields.add_optional(args, Source::Outside),
             Event::Fired { role, args, .. } => {
                 fields.add_optional(args, source_of(!matches!(role, Role::Tool { .. })))
             }
@@ -529,8 +537,8 @@ impl Record {
                 (run, fence, Answer::Manual((**by).clone()))
             }
             any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared
-                StopAsked Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired
-                Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual CompletedManually Done
+                StopAsked Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Joined
+                Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual CompletedManually Done
                 Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted ChildPaused NotCompensated
                 AgentDecided Forked] => return None,
         };

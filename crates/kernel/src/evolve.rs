@@ -1,6 +1,7 @@
 //! `evolve` folds one event into the state. It decides nothing: it refuses an event that cannot follow the events
 //! before it.
 
+mod branches;
 mod ends;
 mod life;
 mod runs;
@@ -71,7 +72,10 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         }
         Event::Denied { token, deadline } => tokens::denied(state, *token, *deadline),
         Event::Admitted { tokens } => tokens::admitted(state, tokens),
-        Event::Discarded { token } => tokens::take_token(state, *token).map(drop),
+        Event::Discarded { token } => tokens::discarded(state, net, *token),
+        Event::Joined { step, tokens, token, args } => {
+            branches::joined(state, net, *step, tokens, *token, args)
+        }
         Event::Skipped { run, token, step, path, reason } => {
             tokens::skipped(state, net, *run, *token, *step, path, *reason)
         }

@@ -24,6 +24,8 @@ pub struct Execution<'b> {
     /// Tokens that admission denied.
     pub gated: Table<'b, (StepId, TokenId), Box<Gate>>,
     pub joins: Table<'b, (StepId, Path), Box<JoinState>>,
+    /// Tokens at join steps, which wait until no other branch can reach the step.
+    pub joining: Table<'b, (StepId, TokenId), Token>,
     pub runs: Table<'b, RunId, Box<StepRun>>,
     /// Step-runs that have fired but not begun: those that need no slot first, then by (order, id).
     pub ready: Table<'b, (bool, u32, RunId), ()>,
@@ -83,6 +85,19 @@ pub struct Head {
     pub failures: Arc<Vec<FailureNote>>,
     /// The step-run that failed last, so that its tokens carry their origin.
     pub last_failed: Option<RunId>,
+    /// Branches of each join step, by the step's number. It is empty in nets without join steps, and after a clearing. It
+    /// is last because rows of older releases end before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Branches>,
+}
+
+/// Branches of a join step. Counting them here spares every decision a search through tokens and step-runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Branches {
+    /// Number of tokens and step-runs that can still reach the step, and of other join steps with waiting tokens that can.
+    pub coming: u32,
+    /// Number of tokens that wait at the step.
+    pub waiting: u32,
 }
 
 /// Deadline of the execution, which does not run while it is paused (R10).
@@ -234,6 +249,7 @@ impl Default for Head {
             ruled_out: Arc::default(),
             failures: Arc::default(),
             last_failed: None,
+            branches: Vec::new(),
         }
     }
 }
@@ -286,6 +302,7 @@ impl<'b> Execution<'b> {
             arrived: Table::over(&self.arrived),
             gated: Table::over(&self.gated),
             joins: Table::over(&self.joins),
+            joining: Table::over(&self.joining),
             runs: Table::over(&self.runs),
             ready: Table::over(&self.ready),
             hungry: Table::over(&self.hungry),
@@ -307,7 +324,8 @@ impl<'b> Execution<'b> {
         self.runs.get(&id).map(|run| &**run)
     }
 
-    /// Returns whether nothing runs or waits. An open loop has an open iteration, so loops need no check.
+    /// Returns whether nothing runs or waits, except at join steps. An open loop has an open iteration, so loops need no
+    /// check.
     #[must_use]
     pub fn is_quiet(&self, net: &Net) -> bool {
         let gates = if net.policy().complete_with_pending_gates { 0 } else { self.gated.len() };

@@ -149,13 +149,15 @@ fn choose_point(net: &Net, scenario: &Scenario, journal: &[Record], rng: &mut Rn
     (!firings.is_empty()).then(|| RetryPoint::Firing(*rng.pick(&firings)))
 }
 
-/// A definition with one step renamed, one with other work, or one more step at the end of another.
+/// A definition with one step renamed, one with other work, one that joins or no longer does, or one more step at the end
+/// of another.
 fn change_definition(net: &Net, rng: &mut Rng) -> Option<Net> {
     let mut spec = net.spec().clone();
     let at = rng.index(spec.steps.len());
-    match rng.below(3) {
+    match rng.below(4) {
         0 => spec.steps[at].name.push_str("_renamed"),
         1 => spec.steps[at].work = net::Work::task(json!({ "kind": "changed" })),
+        2 if spec.policy.join == net::Join::Each => spec.steps[at].join_all = !spec.steps[at].join_all,
         _ => {
             let new = StepId(u32::try_from(spec.steps.len()).unwrap_or(u32::MAX));
             let mut step = net::Step::new("added", net::Work::task(json!({ "kind": "added" })));

@@ -27,6 +27,10 @@ pub fn scenario(rng: &mut Rng) -> Scenario {
     if dialect == Dialect::Playbook && rng.percent(30) {
         scenario.final_step = Some(rng.index(scenario.steps.len()));
     }
+    if dialect == Dialect::Playbook {
+        // From a copy, so that a playbook without joins is the one that its seed always made.
+        joins(&mut scenario, &mut rng.clone());
+    }
     scenario
 }
 
@@ -101,6 +105,7 @@ fn step(dialect: Dialect, rng: &mut Rng) -> Step {
         trigger: false,
         agent: false,
         tool: false,
+        join: false,
         work,
     }
 }
@@ -206,6 +211,21 @@ fn drop_one_back_arc(scenario: &mut Scenario) {
         }
     }
 }
+
+/// In some playbooks, steps that several arcs lead to join branches, and now and then another one.
+fn joins(scenario: &mut Scenario, rng: &mut Rng) {
+    if !rng.percent(JOINED_PERCENT) {
+        return;
+    }
+    let mut incoming = vec![0; scenario.steps.len()];
+    scenario.steps.iter().flat_map(|step| &step.arcs).for_each(|arc| incoming[arc.to] += 1);
+    for (step, incoming) in scenario.steps.iter_mut().zip(incoming) {
+        step.join = rng.percent(if incoming > 1 { 70 } else { 10 });
+    }
+}
+
+/// Playbooks that may have join steps.
+const JOINED_PERCENT: u64 = 50;
 
 fn chain(scenario: &mut Scenario) {
     for from in 1..scenario.steps.len() {

@@ -33,6 +33,7 @@ impl Invariants {
         self.terminal(state)?;
         self.tokens(state, record)?;
         counters(state, net)?;
+        branches(state, net)?;
         self.hashes.push(hash(state));
         Ok(())
     }
@@ -50,7 +51,7 @@ impl Invariants {
             return Err(Broken::new("K2", "a record after the end"));
         }
         self.ended = state.phase().is_ended();
-        if self.ended && (!state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty()) {
+        if self.ended && (!state.runs.is_empty() || standing(state) > 0) {
             return Err(Broken::new("K5", "ended, but not quiet"));
         }
         Ok(())
@@ -62,16 +63,17 @@ impl Invariants {
             Event::Fired { token: Some(_), .. } | Event::Skipped { .. } | Event::Discarded { .. } => {
                 self.used_tokens += 1;
             }
+            Event::Joined { tokens, .. } => self.used_tokens += tokens.len() as i64,
             Event::Cleared(cleared) => self.used_tokens += cleared.tokens.len() as i64,
             Event::Restarted { .. } => self.used_tokens = 0,
-            Event::Forked(_) => self.used_tokens = -((state.arrived.len() + state.gated.len()) as i64),
+            Event::Forked(_) => self.used_tokens = -(standing(state) as i64),
             _ => {}
         }
         // Records that a retry takes over come before the start; their tokens are counted from there on.
         if state.phase() == Phase::Queued {
             return Ok(());
         }
-        let standing = (state.arrived.len() + state.gated.len()) as i64;
+        let standing = standing(state) as i64;
         let enabled = state.head.next_token.number() as i64;
         if enabled != self.used_tokens + standing {
             let what = format!("{enabled} tokens, {} used, {standing} standing", self.used_tokens);
@@ -101,6 +103,35 @@ impl Invariants {
             Err(Broken::new("K1", "the whole journal replays to another state"))
         }
     }
+}
+
+fn standing(state: &Execution<'_>) -> usize {
+    state.arrived.len() + state.gated.len() + state.joining.len()
+}
+
+/// The branches of each join step, counted anew from tokens and step-runs.
+fn branches(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
+    let counted = &state.head.branches;
+    let tokens = state.arrived.values().chain(state.gated.values().map(|gate| &gate.token));
+    let runs = state.runs.values().filter(|run| run.role == Role::Routed);
+    let live: Vec<StepId> = tokens.map(|token| token.step).chain(runs.map(|run| run.step)).collect();
+    for (number, (join, counted)) in net.join_steps().iter().zip(counted).enumerate() {
+        let reaches = |step: &&StepId| leads_to(net, **step, *join);
+        let waits = |step: StepId| state.joining.keys().filter(|(at, _)| *at == step).count();
+        let others = net.join_steps().iter().filter(|other| *other != join && waits(**other) > 0);
+        let coming = live.iter().filter(reaches).count() + others.filter(reaches).count();
+        if (counted.coming as usize, counted.waiting as usize) != (coming, waits(*join)) {
+            let what = format!("join {number} counts {counted:?}, but {coming} come, {} wait", waits(*join));
+            return Err(Broken::new("census", what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one arc or more lead from a step to another.
+fn leads_to(net: &Net, from: StepId, to: StepId) -> bool {
+    let next = net.step(from).router.arcs.iter().map(|arc| arc.to);
+    next.into_iter().any(|next| net.descendants(next).contains(&to))
 }
 
 fn hash(state: &Execution<'_>) -> u64 {

@@ -85,6 +85,7 @@ fn lower_step(scenario: &Scenario, number: usize, step: &s::Step) -> Step {
         region: step.region.map(id),
         trigger: step.trigger,
         on_demand: step.tool,
+        join_all: step.join,
         ..Step::new(format!("s{number}"), work(&step.work))
     }
 }

@@ -51,6 +51,10 @@ sabotages! {
     FailFastIgnored,
     /// An agent that asks again is not recognised.
     AgentCallNotCompared,
+    /// A join step fires for each token that reaches it.
+    JoinStepsIgnored,
+    /// A join step fires while another branch can still reach it.
+    JoinTooEarly,
     /// A retry runs more again than its preview said.
     RetryRepeatsCompleted,
     /// A result that a retry takes over is another one afterwards.
@@ -85,6 +89,7 @@ impl Sabotage {
                     Join::Each => Join::Each,
                 };
             }
+            Sabotage::JoinStepsIgnored => spec.steps.iter_mut().for_each(|step| step.join_all = false),
             Sabotage::GateAlwaysOpen => spec.steps.iter_mut().for_each(|step| step.admit = None),
             Sabotage::FailFastIgnored => spec.policy.failure = net::FailureMode::Continue,
             _ => {}
@@ -113,6 +118,7 @@ impl Sabotage {
     pub fn on_records(self, records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) {
         match self {
             Sabotage::JoinFiresTwice => fire_twice(records, state, net),
+            Sabotage::JoinTooEarly => join_early(records, state, net),
             Sabotage::DeadTokenLost => lose_tokens(records, &TokenValue::Dead),
             Sabotage::PoisonLost => lose_tokens(records, &TokenValue::Poisoned),
             Sabotage::CompensationForward => undo_oldest(records, state),
@@ -207,6 +213,28 @@ fn fire_twice(records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) 
         event: Event::Fired { run, step, path, token: None, role: Role::Routed, args: None },
     });
     records.push(Record { at, event: Event::Offered { run, fence, attempt: 1, reads: Vec::new() } });
+}
+
+/// Fires a join step with the tokens that wait there, although more can come.
+fn join_early(records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) {
+    let (Some(end), Some(at)) = (after(records, state, net), records.last().map(|record| record.at)) else {
+        return;
+    };
+    let fires =
+        |step: StepId| matches!(net.step(step).work, Work::Task { .. }) && net.step(step).repeat.is_none();
+    let mut joins = net.join_steps().iter().zip(&end.head.branches);
+    let found = joins.find(|(step, branches)| branches.waiting > 0 && branches.coming > 0 && fires(**step));
+    let Some((step, _)) = found.filter(|_| end.phase() == Phase::Running) else { return };
+    let tokens =
+        end.joining.keys().filter(|(waits_at, _)| waits_at == step).map(|(_, token)| *token).collect();
+    let (token, run, fence) = (end.head.next_token, end.head.next_run, end.head.next_fence);
+    let (step, path, args) = (*step, Path::default(), None);
+    let events = [
+        Event::Joined { step, tokens, token, args: None },
+        Event::Fired { run, step, path, token: Some(token), role: Role::Routed, args },
+        Event::Offered { run, fence, attempt: 1, reads: Vec::new() },
+    ];
+    records.extend(events.map(|event| Record { at, event }));
 }
 
 fn lose_tokens(records: &mut [Record], lost: &TokenValue) {

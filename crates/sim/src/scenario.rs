@@ -76,6 +76,8 @@ pub struct Step {
     pub agent: bool,
     /// Fired by an agent only: it has no arcs and is no entry.
     pub tool: bool,
+    /// Fires once for all tokens that can reach it (playbooks).
+    pub join: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

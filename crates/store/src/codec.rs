@@ -66,6 +66,7 @@ fn place(state: &mut Execution<'static>, row: &PartRow) -> StoreResult<()> {
         Part::Latest => put!(latest),
         Part::Owed => put!(owed),
         Part::Parked => put!(parked),
+        Part::Joining => put!(joining),
     };
     Ok(())
 }

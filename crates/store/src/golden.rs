@@ -73,6 +73,7 @@ kinds! {
     NotCompensated = "not_compensated",
     AgentDecided = "agent_decided",
     Forked = "forked",
+    Joined = "joined",
 }
 
 /// A field that came later has files of its own: those from before it never change.

@@ -68,6 +68,7 @@ fn parts(changes: &Changes) -> Vec<PartRow> {
     take(&mut rows, Part::Latest, &changes.latest, |_| None);
     take(&mut rows, Part::Owed, &changes.owed, |_| None);
     take(&mut rows, Part::Parked, &changes.parked, |_| None);
+    take(&mut rows, Part::Joining, &changes.joining, |_| None);
     rows
 }
 

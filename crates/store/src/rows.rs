@@ -82,10 +82,11 @@ pub enum Part {
     Latest = 8,
     Owed = 9,
     Parked = 10,
+    Joining = 11,
 }
 
 impl Part {
-    pub const ALL: [Part; 10] = [
+    pub const ALL: [Part; 11] = [
         Part::Arrived,
         Part::Gated,
         Part::Join,
@@ -96,6 +97,7 @@ impl Part {
         Part::Latest,
         Part::Owed,
         Part::Parked,
+        Part::Joining,
     ];
 }
 

@@ -57,6 +57,7 @@ fn fixed_name(event: &Event) -> Option<&'static str> {
         Event::Restarted { .. } => "execution.restarted",
         Event::Denied { .. } => "token.denied",
         Event::Discarded { .. } => "token.discarded",
+        Event::Joined { .. } => "token.joined",
         Event::Skipped { .. } => "step.skipped",
         Event::Waiting { .. } | Event::Delayed { .. } => "step.waiting",
         Event::Offered { .. } => "step.offered",
@@ -178,6 +179,10 @@ impl EventContext<'_> {
                         put("end", json!(end));
                     }
                 }
+            }
+            Event::Joined { tokens, args, .. } => {
+                put("arrived", json!(tokens.len()));
+                put("args", self.optional(args.as_ref()));
             }
             Event::Fired { args, .. } => put("args", self.optional(args.as_ref())),
             Event::Skipped { reason, .. } => put("reason", json!(skip_reason(*reason))),

@@ -242,7 +242,9 @@ impl History {
             Occurrence::Execution(change) => self.note_execution(change, entry),
             Occurrence::Firing(firing, change) => self.note_firing(firing, change, entry),
             Occurrence::Token(TokenChange::Denied { token, .. }) => drop(self.denied.insert(*token, at)),
-            Occurrence::Token(TokenChange::Discarded(_) | TokenChange::Admitted(_)) => {}
+            Occurrence::Token(
+                TokenChange::Discarded(_) | TokenChange::Admitted(_) | TokenChange::Joined { .. },
+            ) => {}
             Occurrence::Cleared { dropped, .. } => {
                 dropped.iter().for_each(|(firing, how)| self.drop_run(firing.run, *how, at));
             }

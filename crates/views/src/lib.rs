@@ -6,6 +6,7 @@ mod event_data;
 mod evidence;
 mod firing;
 mod history;
+mod joins;
 mod kept;
 mod large;
 mod lifecycle;
@@ -24,6 +25,7 @@ pub use evidence::{
 };
 pub use firing::{End, Firing};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};
+pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared};
 pub use lifecycle::{LifecycleLine, LogProjection};

@@ -208,9 +208,18 @@ pub enum FiringChange {
 /// A change of a token in front of a step.
 #[derive(Debug)]
 pub enum TokenChange {
-    Denied { token: TokenId, at: Option<TokenRef>, deadline: Option<Millis> },
+    Denied {
+        token: TokenId,
+        at: Option<TokenRef>,
+        deadline: Option<Millis>,
+    },
     Discarded(Option<TokenRef>),
     Admitted(Vec<TokenRef>),
+    /// One token took the place of those that waited at a join step.
+    Joined {
+        at: TokenRef,
+        arrived: usize,
+    },
 }
 
 impl Timeline {
@@ -229,7 +238,11 @@ impl Timeline {
     #[must_use]
     pub fn weight(&self) -> usize {
         let state = &self.state;
-        let live = state.runs.len() + state.arrived.len() + state.gated.len() + state.joins.len();
+        let live = state.runs.len()
+            + state.arrived.len()
+            + state.gated.len()
+            + state.joins.len()
+            + state.joining.len();
         LIVE_BYTES * (live + state.latest.len() + 1)
     }
 
@@ -292,6 +305,10 @@ impl Timeline {
                 Ok(Occurrence::Token(TokenChange::Admitted(admitted.collect())))
             }
 
+            Event::Joined { step, tokens, .. } => {
+                let at = TokenRef { step: *step, path: Path::default() };
+                Ok(Occurrence::Token(TokenChange::Joined { at, arrived: tokens.len() }))
+            }
             Event::Fired { run, step, path, role, args, .. } => {
                 let firing = FiringRef { role: role.clone(), ..FiringRef::new(*run, *step, path) };
                 Ok(Occurrence::Firing(firing, FiringChange::Fired { args: args.clone() }))
@@ -386,7 +403,8 @@ impl Timeline {
     fn token(&self, id: TokenId) -> Option<TokenRef> {
         let is_at_gate = |((_, token), _): &(&(StepId, TokenId), _)| *token == id;
         let gated = || self.state.gated.iter().find(is_at_gate).map(|(_, gate)| &gate.token);
-        let token = self.state.arrived.get(&id).or_else(gated)?;
+        let joining = || self.state.joining.iter().find(|(key, _)| key.1 == id).map(|(_, token)| token);
+        let token = self.state.arrived.get(&id).or_else(gated).or_else(joining)?;
         Some(TokenRef { step: token.step, path: token.path.clone() })
     }
 
@@ -466,6 +484,7 @@ impl TimelineEntry {
             Occurrence::Token(TokenChange::Denied { at, .. } | TokenChange::Discarded(at)) => {
                 vec![at.as_ref().map(token)]
             }
+            Occurrence::Token(TokenChange::Joined { at, .. }) => vec![Some(token(at))],
             Occurrence::Token(TokenChange::Admitted(_)) => Vec::new(),
             Occurrence::Cleared { tokens, dropped } => {
                 let tokens = tokens.iter().map(|at| at.as_ref().map(token));

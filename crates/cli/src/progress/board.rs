@@ -6,6 +6,7 @@ use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of}
 use windlass_server::follow::LogLine;
 use windlass_views::{
     ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label,
+    waiting_joins,
 };
 
 #[derive(Debug, Default)]
@@ -99,6 +100,7 @@ impl Board {
             Occurrence::Token(
                 TokenChange::Denied { .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
             ) => {}
+            Occurrence::Token(TokenChange::Joined { at, .. }) => self.row(net, at.step).last.clear(),
             Occurrence::Cleared { dropped, .. } => {
                 let whole =
                     dropped.iter().filter(|(firing, _)| !matches!(firing.role, Role::Iteration { .. }));
@@ -128,6 +130,18 @@ impl Board {
             row.state = if began.is_some() { State::Running } else { State::Waiting };
             if row.iterations.is_none() {
                 row.began_at = began.or(row.began_at);
+            }
+        }
+    }
+
+    /// Names the branches that join steps wait for.
+    pub fn waiting_joins(&mut self, net: &Net, state: &Execution<'_>) {
+        for join in waiting_joins(net, state) {
+            let names: Vec<&str> = join.awaited.iter().map(|step| net.step(*step).name.as_str()).collect();
+            let row = self.row(net, join.step);
+            if row.live == 0 && !names.is_empty() {
+                row.state = State::Waiting;
+                row.last = format!("waits for {}", names.join(", "));
             }
         }
     }

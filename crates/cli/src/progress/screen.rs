@@ -46,6 +46,7 @@ impl Screen {
             }
         }
         self.board.taken(state, leases);
+        self.board.waiting_joins(net, state);
         let over = state.phase().is_ended();
         if over || Instant::now() >= self.next {
             self.next = Instant::now() + TICK;

@@ -100,6 +100,20 @@ fn fanout_ends_with_a_summary_whatever_happened() {
 }
 
 #[test]
+fn join_reports_once_with_the_branches_that_arrived() {
+    let place = place();
+    fs::create_dir_all(place.path("three/inner")).expect("a folder");
+    place.write("three/file", "");
+    let output = run(&place, "join", &["folder=three"], 0);
+    // The folder itself is one of the folders.
+    assert_eq!(
+        output["outputs"],
+        json!({ "total": 3, "branches": ["folders", "files", "links"] }),
+        "{output}"
+    );
+}
+
+#[test]
 fn loop_measures_every_word() {
     let output = run(&place(), "loop", &["words=[\"bow\", \"stern\"]"], 0);
     assert_eq!(output["outputs"]["stdout"], "2 words were measured\n");

@@ -12,6 +12,7 @@ mod ends;
 mod failures;
 mod handling;
 mod interrupted;
+mod joins;
 mod large;
 mod looking;
 mod loops;

@@ -73,7 +73,7 @@ fn routes_that_authors_seldom_mean_are_explained() {
 ",
     );
     let done = "write `when: \"{{ event.name == 'step.done' }}\"` to end the branch after a failure";
-    let last = "lead one branch to it, or run it once at the end: `executor: {spec: {final_step: merge}}`";
+    let last = "write `spec: {join: all}` in the step to run it once, when all of them have arrived or ended";
     assert_eq!(
         warnings(&place),
         [

@@ -45,6 +45,7 @@ fn attributes(node: &Node) -> String {
     let label: Vec<String> = lines.map(|line| for_dot(line)).collect();
     let shape = match node.shape {
         Shape::Gate => "octagon",
+        Shape::Join => "invhouse",
         Shape::Choice => "diamond",
         Shape::Child => "box3d",
         Shape::Data => "cylinder",

@@ -147,8 +147,9 @@ pub fn marks(history: &History, leases: &Leases) -> Marks {
             marks.imported.insert(firing.step);
         }
     }
-    for gate in history.gates() {
-        marks.steps.entry(gate.step).or_default().state = State::Waiting;
+    let waiting = history.state().joining.keys().map(|(step, _)| *step);
+    for step in history.gates().iter().map(|gate| gate.step).chain(waiting) {
+        marks.steps.entry(step).or_default().state = State::Waiting;
     }
     let arcs = history.taken_arcs().map(|(from, arc, count)| (Taken { from, arc: arc as usize }, count));
     marks.arcs.extend(arcs);

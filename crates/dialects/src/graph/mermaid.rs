@@ -55,6 +55,7 @@ fn body(node: &Node) -> String {
     let text = text.join("<br/>");
     match node.shape {
         Shape::Gate => format!("{{{{\"{text}\"}}}}"),
+        Shape::Join => format!("[/\"{text}\"\\]"),
         Shape::Choice => format!("{{\"{text}\"}}"),
         Shape::Child => format!("[[\"{text}\"]]"),
         Shape::Pure => format!("([\"{text}\"])"),

@@ -123,6 +123,8 @@ enum Shape {
     Person,
     /// Tokens wait before it.
     Gate,
+    /// Runs once for all branches.
+    Join,
     Trigger,
 }
 
@@ -139,6 +141,7 @@ impl Shape {
             Shape::Delay => "delay",
             Shape::Person => "approval",
             Shape::Gate => "gate",
+            Shape::Join => "join",
             Shape::Trigger => "trigger",
         }
     }
@@ -228,6 +231,7 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
     captions.extend(step.compensation.as_ref().map(|hook| format!("undone by {}", undoing(&hook.work))));
     captions.extend(step.repeat.as_ref().map(repeat));
     captions.extend(gate(step));
+    captions.extend(step.join_all.then(|| "joins all branches".to_owned()));
     captions.extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source()))));
     if chooses(net, step) && step.router.mode == RouterMode::Inclusive {
         captions.push("takes every arc that matches".to_owned());
@@ -247,6 +251,7 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
 
 fn shape(step: &Step) -> Shape {
     match &step.work {
+        _ if step.join_all => Shape::Join,
         _ if step.admit.is_some() => Shape::Gate,
         _ if step.trigger => Shape::Trigger,
         _ if step.router.conditional => Shape::Choice,

@@ -43,6 +43,12 @@ pub(super) fn outline(shape: Shape, class: &str, bounds: Bounds) -> String {
                 y + s.min(height / 3.0)
             ))
         }
+        Shape::Join => {
+            // A bar above it, at which branches wait.
+            let bar = 4.0_f64.min(height / 5.0);
+            let top = (x, y - bar / 2.0, width, bar);
+            format!("{}\n{}", rect(class, bounds, 2.0), rect("d", top, bar / 2.0))
+        }
         Shape::Choice => {
             let s = slant(18.0);
             path(format!(

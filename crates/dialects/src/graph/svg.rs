@@ -119,7 +119,7 @@ fn inner_size(node: &Node) -> (f64, f64) {
         Shape::Choice => (36.0, 0.0),
         Shape::Delay | Shape::Trigger | Shape::Child | Shape::Model => (14.0, 0.0),
         Shape::Data => (0.0, 10.0),
-        Shape::Work | Shape::Pure | Shape::Loop => (0.0, 0.0),
+        Shape::Work | Shape::Pure | Shape::Loop | Shape::Join => (0.0, 0.0),
     };
     (widest + 2.0 * PADDING + wider, (captions.len() + 1) as f64 * LINE + PADDING + taller)
 }

@@ -74,7 +74,7 @@ fn may_take_failure(arc: &ArcDef) -> bool {
         .is_some_and(|guard| ["failed", "error"].iter().any(|word| guard.source().contains(word)))
 }
 
-/// Steps at which branches of one fan-out meet. Each token runs the step once: there is no implicit join.
+/// Steps at which branches of one fan-out meet. Each token runs the step once unless the step joins them.
 fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
     let index = positions(playbook);
     let targets = |place: usize| -> Vec<usize> {
@@ -92,18 +92,17 @@ fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
         let all: BTreeSet<usize> = branches.iter().flatten().copied().filter(shared).collect();
         // Only where branches meet: what follows is reached as often for that reason.
         let later: BTreeSet<usize> = all.iter().flat_map(|from| targets(*from)).collect();
-        for at in all.difference(&later).filter(|at| Some(*at) != last) {
+        let joins = |at: usize| playbook.steps[at].join_all.is_some();
+        for at in all.difference(&later).filter(|at| Some(*at) != last && !joins(**at)) {
             met.entry(*at).or_insert(place);
         }
     }
     for (at, from) in met.into_iter().take(NAMED_MAX) {
         let (name, from) = (&playbook.steps[at].name, &playbook.steps[from].name.text);
         let message = format!("step `{}` runs once for each branch of `{from}` that reaches it", name.text);
-        let hint = format!(
-            "lead one branch to it, or run it once at the end: `executor: {{spec: {{final_step: {}}}}}`",
-            name.text
-        );
-        problems.add("W0255", &name.at, message, hint);
+        let hint =
+            "write `spec: {join: all}` in the step to run it once, when all of them have arrived or ended";
+        problems.add("W0255", &name.at, message, hint.to_owned());
     }
 }
 

@@ -5,7 +5,7 @@ use super::model::{ArcDef, Name, Playbook, StepDef};
 use crate::diagnostic::Problems;
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_kernel::net::RouterMode;
+use windlass_kernel::net::{JOIN_STEPS_MAX, RouterMode};
 
 /// Steps named in a message.
 const NAMED_MAX: usize = 5;
@@ -22,6 +22,7 @@ pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
     }
     if !playbook.steps.is_empty() && !problems.has_errors() {
         unreachable(playbook, &index, problems);
+        joins(playbook, problems);
         endless(playbook, &index, problems);
     }
 }
@@ -85,6 +86,14 @@ fn unreachable(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) 
         let message = format!("no arc leads to step `{}`", step.name.text);
         let hint = "add an arc to it, or remove it".to_owned();
         problems.add("W0202", &step.name.at, message, Some(hint));
+    }
+}
+
+fn joins(playbook: &Playbook, problems: &mut Problems) {
+    let joins: Vec<_> = playbook.steps.iter().filter_map(|step| step.join_all.as_ref()).collect();
+    if let Some(at) = joins.get(JOIN_STEPS_MAX) {
+        let message = format!("the playbook has {} joins, more than {JOIN_STEPS_MAX}", joins.len());
+        problems.add("E0121", at, message, Some("put parts of it into playbooks of their own".to_owned()));
     }
 }
 

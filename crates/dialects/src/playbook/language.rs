@@ -141,7 +141,7 @@ pub(crate) const DEFAULTS: &[Key] = &[
 pub(crate) const STEP: &[Key] = &[
     key("step", "The step's name, unique in the playbook; its result is found under it"),
     key("desc", "For people"),
-    key("spec", "Timeout and admission"),
+    key("spec", "Timeout, join and admission"),
     key("args", "Arguments of all its tasks, laid over those that came with the token"),
     key("input", "Another name of `args`"),
     key("loop", "Runs the pipeline once for each item of a list"),
@@ -166,6 +166,10 @@ pub(crate) const RESULT: &[Key] = &[
 
 pub(crate) const STEP_SPEC: &[Key] = &[
     key("timeout", "Time for one attempt: seconds, or `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"`"),
+    key(
+        "join",
+        "How often the step runs when several branches lead to it: once for `each` of them, or once for `all`",
+    ),
     key("policy", "Admission and life cycle"),
 ];
 
@@ -386,6 +390,9 @@ pub(crate) const TEMPLATES: [(&str, Templates); 2] =
     [("values", Templates::Values), ("text", Templates::Text)];
 
 pub(crate) const ON_DENY: [(&str, OnDeny); 2] = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
+
+/// Whether the step waits for all branches that can reach it.
+pub(crate) const JOINS: [(&str, bool); 2] = [("each", false), ("all", true)];
 
 /// Whether iterations run in parallel.
 pub(crate) const LOOP_MODES: [(&str, bool); 2] = [("sequential", false), ("parallel", true)];

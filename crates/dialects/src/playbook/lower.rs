@@ -66,6 +66,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
         step.clock = def.reads().any(|read| read.root == NOW);
     }
     step.admit.clone_from(&def.admit);
+    step.join_all = def.join_all.is_some();
     step.repeat.clone_from(&def.repeat);
     step.collect = def.repeat.is_some() && wants_results(playbook, &def.name.text);
     step.timeout_ms = def.timeout_ms.or(playbook.executor.timeout_ms);

@@ -52,6 +52,8 @@ pub(super) struct StepDef {
     pub(super) name: Name,
     pub(super) timeout_ms: Option<u64>,
     pub(super) admit: Option<Admit>,
+    /// Where the step says that it runs once for all branches.
+    pub(super) join_all: Option<Range<usize>>,
     pub(super) args: Tree,
     pub(super) repeat: Option<LoopSpec>,
     pub(super) tasks: Vec<TaskDef>,

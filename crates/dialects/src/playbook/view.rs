@@ -2,9 +2,10 @@
 //! they are with the firings in `nodeExecutions`.
 
 use serde_json::{Value, json};
-use windlass_kernel::{Kind, Net, Outcome, Phase};
+use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 use windlass_views::{
-    AnswerBudget, DialectView, End, Firing, History, ViewInput, WaitingGate, gate_keys, time,
+    AnswerBudget, DialectView, End, Firing, History, ViewInput, WaitingGate, WaitingJoin, gate_keys, time,
+    waiting_joins,
 };
 
 pub(crate) const VIEW: DialectView =
@@ -17,12 +18,27 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let mut steps: Vec<_> =
         history.whole().rev().take(firings).map(|f| step(net, history, f, budget)).collect();
     steps.reverse();
-    json!({
+    let mut view = json!({
         "status": status(history.state().phase()),
         "ctx": budget.show_context(&head.ctx),
         "steps": steps,
         "gates": history.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
         "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
+    });
+    if !net.join_steps().is_empty() {
+        let joins = waiting_joins(net, history.state());
+        view["joins"] = joins.iter().map(|found| join(net, found)).collect();
+    }
+    view
+}
+
+/// `waitsFor`: steps whose branches can still reach the join step.
+fn join(net: &Net, join: &WaitingJoin) -> Value {
+    let names = |steps: &[StepId]| steps.iter().map(|step| net.step(*step).name.clone()).collect::<Vec<_>>();
+    json!({
+        "step": net.step(join.step).name,
+        "arrived": names(&join.arrived),
+        "waitsFor": names(&join.awaited),
     })
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Judge<'p> {
     pub(super) from: Option<StepId>,
     after_from: BTreeSet<StepId>,
     preds: Vec<Vec<StepId>>,
+    /// For each join step of the new net, a step whose branch reaches it again.
+    reopened: Vec<Option<StepId>>,
     pub(super) verdicts: BTreeMap<RunId, Verdict>,
     pub(super) refused: BTreeMap<StepId, RefusedStep>,
 }
@@ -54,6 +56,7 @@ impl<'p> Judge<'p> {
             from,
             after_from: BTreeSet::new(),
             preds: find_predecessors(new),
+            reopened: vec![None; new.join_steps().len()],
             verdicts: BTreeMap::new(),
             refused: BTreeMap::new(),
         };
@@ -61,6 +64,7 @@ impl<'p> Judge<'p> {
         for (run, firing) in &past.firings {
             let verdict = judge.judge(*run, firing);
             judge.verdicts.insert(*run, verdict);
+            judge.reopen_joins(firing, verdict);
             judge.check_taken(firing, verdict);
         }
         judge
@@ -132,13 +136,39 @@ impl<'p> Judge<'p> {
         }
         match (&firing.role, self.old.policy().join) {
             (Role::Routed, Join::Each) => {
-                let emitter = firing.token.and_then(|token| self.past.emitters.get(&token));
-                emitter
-                    .filter(|(run, _)| self.verdict(*run) != Verdict::Kept)
-                    .map(|(run, _)| self.follows(*run))
+                let repeated = self.past.origins(firing).find(|run| self.verdict(*run) != Verdict::Kept);
+                repeated.map(|run| self.follows(run)).or_else(|| self.judge_join(firing.step))
             }
             (Role::Routed, _) => self.judge_predecessors(firing),
             _ => None,
+        }
+    }
+
+    /// A join step fires again if a branch that it did not wait for reaches it now.
+    fn judge_join(&self, step: StepId) -> Option<Verdict> {
+        let new = self.steps[step.index()]?;
+        let number = self.new.join_number(new);
+        if number.is_some() != self.old.join_number(step).is_some() {
+            return Some(Verdict::Again(RepeatReason::Changed));
+        }
+        self.reopened[number?].map(|from| Verdict::Again(RepeatReason::Follows(from)))
+    }
+
+    /// Notes the join steps that a firing can reach again, because it runs again or its arcs are evaluated again.
+    fn reopen_joins(&mut self, firing: &Firing, verdict: Verdict) {
+        let Some(new) = self.steps[firing.step.index()].filter(|_| firing.role == Role::Routed) else {
+            return;
+        };
+        // The tokens of a join step that fires again wait there again, together with later ones.
+        let own = self.new.join_number(new).map_or(0, |number| 1 << number);
+        let joins = self.new.joins_behind(new) | own;
+        if joins == 0 || verdict == Verdict::Kept && !self.routes_differently(firing.step) {
+            return;
+        }
+        for (number, from) in self.reopened.iter_mut().enumerate() {
+            if joins >> number & 1 == 1 {
+                from.get_or_insert(firing.step);
+            }
         }
     }
 
@@ -219,9 +249,8 @@ impl<'p> Judge<'p> {
         if self.old.policy().join != Join::Each || firing.role != Role::Routed {
             return false;
         }
-        let emitter = firing.token.and_then(|token| self.past.emitters.get(&token));
-        let emitter = emitter.and_then(|(run, _)| self.past.firings.get(run));
-        emitter.is_some_and(|emitter| self.routes_differently(emitter.step))
+        let emitters = self.past.origins(firing).filter_map(|run| self.past.firings.get(&run));
+        emitters.into_iter().any(|emitter| self.routes_differently(emitter.step))
     }
 
     /// Returns whether the arcs of a step changed.

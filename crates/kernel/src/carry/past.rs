@@ -49,6 +49,10 @@ pub(super) struct Past {
     pub(super) succeeded: BTreeSet<(RunId, u32)>,
     /// The firing that emitted a token, and the position of the token among those it emitted; only in `each` nets.
     pub(super) emitters: BTreeMap<TokenId, (RunId, u32)>,
+    /// The tokens that waited at a join step, by the token that took their place.
+    pub(super) joined: BTreeMap<TokenId, Vec<TokenId>>,
+    /// The firing of the token that took their place.
+    fired_joins: BTreeMap<TokenId, RunId>,
     /// Number of the first record that counts after `Created`: a restart discards those before it.
     pub(super) first: usize,
     pub(super) generation: u32,
@@ -146,6 +150,7 @@ impl Past {
             Event::Restarted { generation, .. } => {
                 *self = Past { first: number, generation: *generation, ..Past::default() };
             }
+            Event::Joined { token, tokens, .. } => drop(self.joined.insert(*token, tokens.clone())),
             Event::Forked(fork) => self.generation = fork.generation,
             _ => {}
         }
@@ -172,6 +177,9 @@ impl Past {
         if !matches!(role, Role::Iteration { .. } | Role::Hook { .. }) {
             self.places.insert((step, path.clone()), run);
         }
+        if let Some(token) = token.filter(|token| self.joined.contains_key(token)) {
+            self.fired_joins.insert(token, run);
+        }
         let (path, undone, is_loop, child) = (path.clone(), false, false, None);
         self.firings.insert(run, Firing { step, path, role, token, number, end, undone, is_loop, child });
     }
@@ -193,6 +201,20 @@ impl Past {
 
     pub(super) fn at(&self, step: StepId, path: &Path) -> Option<RunId> {
         self.places.get(&(step, path.clone())).copied()
+    }
+
+    /// Returns the firing that took the place of a join.
+    pub(super) fn fired_by(&self, joined: TokenId) -> Option<RunId> {
+        self.fired_joins.get(&joined).copied()
+    }
+
+    /// Returns the firings whose tokens fired a firing of an `each` net: several at a join step, none at the entry.
+    pub(super) fn origins<'f>(&'f self, firing: &'f Firing) -> impl Iterator<Item = RunId> + 'f {
+        let tokens = firing.token.iter().flat_map(|token| match self.joined.get(token) {
+            Some(joined) => joined.as_slice(),
+            None => std::slice::from_ref(token),
+        });
+        tokens.filter_map(|token| self.emitters.get(token)).map(|(run, _)| *run)
     }
 
     /// Returns the loop around a firing and the iteration of it that the firing belongs to.

@@ -9,7 +9,7 @@ use crate::execution::Execution;
 use crate::ids::{RunId, StepId, TokenId};
 use crate::input::Illegal;
 use crate::net::Join;
-use crate::step_run::Role;
+use crate::step_run::{Args, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that a retry takes over, and the state after them.
@@ -26,6 +26,7 @@ pub(super) fn rewrite(judge: &Judge<'_>, journal: &[Record]) -> Result<Rewritten
     let mut rewriter = Rewriter {
         judge,
         tokens: BTreeMap::new(),
+        joined: BTreeMap::new(),
         routed: BTreeSet::new(),
         rewritten: Rewritten {
             records: Vec::new(),
@@ -44,6 +45,8 @@ struct Rewriter<'j, 'p> {
     judge: &'j Judge<'p>,
     /// New numbers of tokens in `each` nets, by their emitter and position.
     tokens: BTreeMap<(RunId, u32), TokenId>,
+    /// New numbers of the tokens of join steps.
+    joined: BTreeMap<TokenId, TokenId>,
     routed: BTreeSet<RunId>,
     rewritten: Rewritten,
 }
@@ -55,6 +58,7 @@ impl Rewriter<'_, '_> {
             return Ok(());
         }
         let Some(event) = self.translate(&record.event, number) else { return Ok(()) };
+        let taken = &record.event;
         let before = self.rewritten.state.head.next_token;
         let record = Record { at: record.at, event };
         evolve(&mut self.rewritten.state, self.judge.new, &record)?;
@@ -63,6 +67,9 @@ impl Rewriter<'_, '_> {
             let numbered = (before.0..after.0).map(TokenId).zip(0..);
             self.tokens.extend(numbered.map(|(token, place)| ((*run, place), token)));
             self.routed.insert(*run);
+        }
+        if let (Event::Joined { token: old, .. }, Event::Joined { token: new, .. }) = (taken, &record.event) {
+            self.joined.insert(*old, *new);
         }
         self.rewritten.records.push(record);
         Ok(())
@@ -93,8 +100,10 @@ impl Rewriter<'_, '_> {
             Event::Patched { .. } | Event::Forked(_) => Some(event.clone()),
             Event::Discarded { token } => {
                 let token = self.new_token(*token)?;
-                Some(Event::Discarded { token })
+                // At a step that joins now, the token waits for others.
+                self.rewritten.state.arrived.contains(&token).then_some(Event::Discarded { token })
             }
+            Event::Joined { step, tokens, token, args } => self.translate_join(*step, tokens, *token, args),
             _ => {
                 let taken = match self.judge.verdict(event.run()?) {
                     Verdict::Kept => true,
@@ -105,6 +114,16 @@ impl Rewriter<'_, '_> {
                 if taken { self.translate_taken(event) } else { None }
             }
         }
+    }
+
+    /// Takes a join over together with the firing that followed it; otherwise the tokens wait again.
+    fn translate_join(&self, step: StepId, tokens: &[TokenId], token: TokenId, args: &Args) -> Option<Event> {
+        let fired = self.judge.past.fired_by(token)?;
+        let is_taken =
+            matches!(self.judge.verdict(fired), Verdict::Kept | Verdict::Resumed | Verdict::Continued(..));
+        let tokens = tokens.iter().map(|token| self.new_token(*token)).collect::<Option<Vec<_>>>()?;
+        let (step, token) = (self.new_step(step)?, self.rewritten.state.head.next_token);
+        is_taken.then(|| Event::Joined { step, tokens, token, args: args.clone() })
     }
 
     fn translate_creation(&self, created: &Created) -> Created {
@@ -154,7 +173,8 @@ impl Rewriter<'_, '_> {
 
     /// Returns the new number of a token; in nets with joins tokens are taken by step.
     fn new_token(&self, token: TokenId) -> Option<TokenId> {
-        self.tokens.get(self.judge.past.emitters.get(&token)?).copied()
+        let emitted = || self.tokens.get(self.judge.past.emitters.get(&token)?);
+        self.joined.get(&token).or_else(emitted).copied()
     }
 }
 

@@ -52,8 +52,8 @@ pub(super) enum Clear {
 
 pub(super) fn clear(d: &mut Draft<'_>, clear: Clear) -> Accepted {
     ask_to_stop(d, clear)?;
-    let gates = d.state.gated.keys().map(|(_, token)| *token);
-    let tokens: Vec<_> = d.state.arrived.keys().copied().chain(gates).collect();
+    let waiting = d.state.gated.keys().chain(d.state.joining.keys()).map(|(_, token)| *token);
+    let tokens: Vec<_> = d.state.arrived.keys().copied().chain(waiting).collect();
     let dropped: Vec<_> = d.state.runs.iter().filter_map(|(id, run)| dropped_run(*id, run, clear)).collect();
     let nothing =
         tokens.is_empty() && dropped.is_empty() && d.state.joins.is_empty() && d.state.scopes.is_empty();

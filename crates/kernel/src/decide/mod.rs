@@ -10,6 +10,7 @@ mod ending;
 mod finish;
 mod firing;
 mod hold;
+mod joining;
 mod leases;
 mod loops;
 mod manual;

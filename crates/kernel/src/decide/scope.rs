@@ -433,6 +433,13 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
+    /// Returns values with their references replaced; those that are missing are requested at once.
+    pub(super) fn resolve_all<'v>(&self, values: impl Iterator<Item = &'v Value>) -> Evaluated<Vec<Value>> {
+        let resolve = |value| self.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+        let found = values.map(resolve).collect();
+        self.check_needs(Ok(found), || "a join".to_owned())
+    }
+
     /// Replaces a reference by the value it refers to, which is loaded like any other need.
     fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
         let Some(key) = windlass_artifact::key(&value) else { return Some(value) };

@@ -1,7 +1,7 @@
 //! Work after every input: control proceeds until it waits for something outside, and then the execution pauses or
 //! ends. Quiescence is derived from counters, without a search.
 
-use super::{Accepted, Draft, cancel, finish, firing, hold, loops, working};
+use super::{Accepted, Draft, cancel, finish, firing, hold, joining, loops, working};
 use crate::any_of;
 use crate::event::{Cause, Event};
 use crate::ids::StepId;
@@ -25,10 +25,10 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Accepted {
             Phase::Running | Phase::Paused if d.head().held || !d.state.is_quiet(d.net) => {
                 return hold::pause_or_resume(d);
             }
-            Phase::Running | Phase::Paused => {
-                let outcome = quiet_outcome(d);
-                cancel::drain(d, outcome, Cause::Quiet, None)?;
-            }
+            Phase::Running | Phase::Paused => match joining::find_last(d) {
+                Some(step) => joining::join_branches(d, step)?,
+                None => cancel::drain(d, quiet_outcome(d), Cause::Quiet, None)?,
+            },
             Phase::Draining if d.head().census.in_flight() == 0 => finish::finish_drain(d)?,
             Phase::Compensating if d.state.runs.is_empty() => finish::fire_next_hook(d)?,
             Phase::Finalizing if d.state.runs.is_empty() && !finish::awaits_uploads(d) => {
@@ -44,7 +44,10 @@ pub(super) fn has_work(d: &Draft<'_>) -> bool {
     let startable = !d.head().held && working::can_begin(d);
     match d.phase() {
         Phase::Running | Phase::Paused => {
-            !d.state.arrived.is_empty() || !d.state.hungry.is_empty() || startable
+            !d.state.arrived.is_empty()
+                || !d.state.hungry.is_empty()
+                || startable
+                || joining::find_complete(d).is_some()
         }
         Phase::Compensating | Phase::Finalizing => !d.state.hungry.is_empty() || startable,
         Phase::Blank | Phase::Queued | Phase::Starting | Phase::Draining | Phase::Ended(_) => false,
@@ -59,6 +62,8 @@ fn proceed(d: &mut Draft<'_>) -> Accepted {
         }
         if let Some(token) = d.state.arrived.first().map(|(id, _)| *id) {
             firing::fire_token(d, token)?;
+        } else if let Some(step) = joining::find_complete(d) {
+            joining::join_branches(d, step)?;
         } else if let Some(run) = d.state.hungry.first().map(|(id, ())| *id) {
             loops::open_next(d, run)?;
         } else {
@@ -71,7 +76,7 @@ fn proceed(d: &mut Draft<'_>) -> Accepted {
 /// Fails the execution if a limit of R5 was reached, and returns whether it was.
 fn check_limits(d: &mut Draft<'_>) -> Result<bool, Rejected> {
     let limits = &d.net.policy().limits;
-    let standing = d.state.arrived.len() + d.state.gated.len();
+    let standing = d.state.arrived.len() + d.state.gated.len() + d.state.joining.len();
     let ready = || d.state.ready.keys().next().and_then(|(_, _, run)| d.state.run(*run)).map(|run| run.step);
     let step = d.state.arrived.first().map(|(_, token)| token.step).or_else(ready);
     if d.head().counts.firings >= limits.firings_per_execution {

@@ -2,7 +2,7 @@
 //! computed at once.
 
 use super::scope::{Evaluated, NoValue, View};
-use super::{Accepted, Draft, children, ending, hold, loops, manual};
+use super::{Accepted, Draft, children, ending, hold, joining, loops, manual};
 use crate::event::Event;
 use crate::execution::Execution;
 use crate::ids::{RunId, StepId};
@@ -26,7 +26,8 @@ pub(super) fn begin_ready(d: &mut Draft<'_>) -> Accepted {
         d.begun += 1;
         begin_run(d, run)?;
         // A step-run that began may have routed or ended, which the caller handles first.
-        if !d.state.arrived.is_empty() || !d.state.hungry.is_empty() {
+        let has_branch = !d.state.arrived.is_empty() || joining::find_complete(d).is_some();
+        if has_branch || !d.state.hungry.is_empty() {
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! The end of step-runs: counters, owed compensation, newest firings. Functions in the past tense apply the event of
 //! the same name.
 
-use super::{Applied, runs, tokens};
+use super::{Applied, branches, runs, tokens};
 use crate::any_of;
 use crate::event::Gone;
 use crate::execution::{Execution, FAILURE_NOTES_MAX, FailureNote, Finale};
@@ -42,6 +42,9 @@ fn retire_run(
         any_of![RunState: Waiting Delayed Offered Backoff Manual Child] => {}
     }
     *state.head.census.count_mut(kind) -= 1;
+    if run.role == Role::Routed {
+        branches::leave(state, net, run.step)?;
+    }
     Ok(run)
 }
 

@@ -1,7 +1,7 @@
 //! The execution as a whole: creation, phases, clearing, restart, fork. Functions in the past tense apply the event
 //! of the same name.
 
-use super::{Applied, ends, runs, takeover, tokens};
+use super::{Applied, branches, ends, runs, takeover, tokens};
 use crate::event::{Cause, Cleared, Created, Fork, Import, StartWhen, TokenValue};
 use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
 use crate::ids::{Fence, Millis, Path, RunId, TokenId};
@@ -31,6 +31,7 @@ pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -
     head.start = create.start;
     head.parent = create.parent.clone().map(Arc::new);
     head.depth = create.depth;
+    branches::reset(state, net);
     import_steps(state, net, &create.imports)
 }
 
@@ -83,6 +84,7 @@ pub(super) fn started(state: &mut Execution<'_>, net: &Net, deadline: Option<Mil
         let value = if chosen { TokenValue::Live(None) } else { TokenValue::Dead };
         tokens::enable_token(
             state,
+            net,
             Token { step: *step, path: Path::default(), value, admitted: false, from: None },
         );
     }
@@ -133,7 +135,7 @@ pub(super) fn draining(
 /// Discards all tokens and removes the named step-runs. Step-runs in flight that are not named are still awaited.
 pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -> Applied {
     takeover::discard_parked(state);
-    if cleared.tokens.len() != state.arrived.len() + state.gated.len() {
+    if cleared.tokens.len() != state.arrived.len() + state.gated.len() + state.joining.len() {
         return Err("a clearing leaves tokens behind (K4)".into());
     }
     for (run, fence, how) in &cleared.dropped {
@@ -142,6 +144,9 @@ pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -
     state.arrived.clear();
     state.gated.clear();
     state.joins.clear();
+    state.joining.clear();
+    // Work in flight still ends, but it no longer reaches a join step.
+    state.head.branches.clear();
     state.scopes.clear();
     state.hungry.clear();
     state.regions.clear();
@@ -150,7 +155,8 @@ pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -
 
 pub(super) fn ended(state: &mut Execution<'_>, outcome: Outcome) -> Applied {
     move_phase(state, Move::End(outcome))?;
-    if !state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty() {
+    let tokens = state.arrived.len() + state.gated.len() + state.joining.len();
+    if !state.runs.is_empty() || tokens > 0 {
         return Err("the execution ends but is not quiet (K5)".into());
     }
     // The rest is needed only while the execution is live.
@@ -174,6 +180,7 @@ pub(super) fn restarted(
     }
     state.latest.clear();
     state.owed.clear();
+    branches::reset(state, net);
     let head = &mut state.head;
     head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
     head.restarts += 1;

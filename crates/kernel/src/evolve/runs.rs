@@ -1,6 +1,6 @@
 //! Step-runs while they are live. Functions in the past tense apply the event of the same name.
 
-use super::{Applied, takeover, tokens};
+use super::{Applied, branches, takeover, tokens};
 use crate::any_of;
 use crate::event::{AgentDecision, Delegated, TokenValue};
 use crate::execution::{Execution, Finale, ParkedIteration, Scope};
@@ -34,6 +34,8 @@ pub(super) fn fired(
                 "a step is fired by a token of another step or path, or by one that is not live".into()
             );
         }
+    } else if *role == Role::Routed {
+        branches::enter(state, net, step);
     }
     if let Role::Iteration { of, index } = role {
         open_iteration(state, *of, *index)?;

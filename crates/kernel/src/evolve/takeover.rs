@@ -160,7 +160,7 @@ pub(super) fn unpark(state: &mut Execution<'_>, of: RunId, index: u32) -> Option
 }
 
 pub(super) fn resume_parked(state: &mut Execution<'_>, net: &Net, parked: ParkedIteration) {
-    parked.tokens.into_iter().for_each(|token| tokens::enable_token(state, token));
+    parked.tokens.into_iter().for_each(|token| tokens::enable_token(state, net, token));
     for id in parked.ready {
         let Some(run) = state.run(id).filter(|run| run.state.kind() == Kind::Ready) else { continue };
         let key = runs::ready_key(net, id, run);

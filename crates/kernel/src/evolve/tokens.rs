@@ -1,6 +1,6 @@
 //! Tokens: their arrival, waiting and consumption (K4). Functions in the past tense apply the event of the same name.
 
-use super::{Applied, takeover};
+use super::{Applied, branches, takeover};
 use crate::event::{BranchEnd, Emission, SkipReason, TokenValue};
 use crate::execution::{Execution, Gate, JoinState, Token};
 use crate::ids::{Millis, Path, RunId, StepId, TokenId};
@@ -66,7 +66,11 @@ pub(super) fn deliver(
     }
     let arcs_in = net.arcs_in(step);
     if net.policy().join == Join::Each || arcs_in <= 1 {
-        enable_token(state, Token { step, path: path.clone(), value, admitted: false, from });
+        let token = Token { step, path: path.clone(), value, admitted: false, from };
+        match net.join_number(step) {
+            Some(number) => branches::wait(state, net, number, token),
+            None => enable_token(state, net, token),
+        }
         return Ok(());
     }
     let key = (step, path.clone());
@@ -78,12 +82,13 @@ pub(super) fn deliver(
     if join.arrived == arcs_in {
         let join = state.joins.remove(&key).unwrap_or_default();
         let value = resolve_join(net.policy().join, *join);
-        enable_token(state, Token { step, path: path.clone(), value, admitted: false, from });
+        enable_token(state, net, Token { step, path: path.clone(), value, admitted: false, from });
     }
     Ok(())
 }
 
-pub(super) fn enable_token(state: &mut Execution<'_>, token: Token) {
+pub(super) fn enable_token(state: &mut Execution<'_>, net: &Net, token: Token) {
+    branches::enter(state, net, token.step);
     let id = state.head.next_token;
     state.head.next_token = id.next();
     state.arrived.insert(id, token);
@@ -118,7 +123,7 @@ fn resolve_join(join: Join, state: JoinState) -> TokenValue {
             TokenValue::Live(merge_args(state.args))
         }
         (Join::All, false, _, _) | (Join::AnyLive, false, false, _) => TokenValue::Dead,
-        // `each` never waits, so a single live token passes unchanged.
+        // `each` waits at join steps only, where other rules apply: a single live token passes unchanged.
         (Join::Each, _, _, _) => TokenValue::Live(merge_args(state.args)),
     }
 }
@@ -152,6 +157,11 @@ pub(super) fn admitted(state: &mut Execution<'_>, tokens: &[(StepId, TokenId)]) 
     Ok(())
 }
 
+pub(super) fn discarded(state: &mut Execution<'_>, net: &Net, id: TokenId) -> Applied {
+    let token = take_token(state, id)?;
+    branches::leave(state, net, token.step)
+}
+
 /// Removes an enabled token, which is consumed exactly once (K4).
 pub(super) fn take_token(state: &mut Execution<'_>, id: TokenId) -> Result<Token, String> {
     state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is consumed but not enabled (K4)"))
@@ -177,6 +187,7 @@ pub(super) fn skipped(
         if taken.step != step || taken.path != *path {
             return Err("a step is skipped by a token of another step or path".into());
         }
+        branches::leave(state, net, step)?;
     }
     state.head.next_run = run.next();
     state.head.counts.firings += 1;

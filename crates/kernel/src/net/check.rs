@@ -1,6 +1,7 @@
 //! Checks of `Net::new`. All later code relies on them, so `decide` checks nothing again.
 
 use super::NetSpec;
+use super::joins::JOIN_STEPS_MAX;
 use super::policy::{Finish, Join, Recovery, Retry};
 use super::step::{Body, Completion, LoopKind, Step, Work};
 use crate::ids::StepId;
@@ -86,6 +87,7 @@ pub(super) fn check(spec: &NetSpec) -> Result<(), NetError> {
         check_on_demand(spec, &mut problems);
         check_restart(spec, &mut problems);
         check_bounds(spec, &mut problems);
+        check_joins(spec, &mut problems);
         if spec.policy.join != Join::Each {
             check_entry(spec, &mut problems);
             check_cycles(spec, &mut problems);
@@ -246,6 +248,19 @@ fn check_bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
     if spec.policy.max_parallel == Some(0) {
         let what = "max_parallel must be at least 1";
         problems.push(Problem::Bound { step: spec.steps[0].name.clone(), what });
+    }
+}
+
+fn check_joins(spec: &NetSpec, problems: &mut Vec<Problem>) {
+    let mut joins = spec.steps.iter().filter(|step| step.join_all);
+    let found = match spec.policy.join {
+        Join::Each => joins.nth(JOIN_STEPS_MAX).map(|step| (step, "a net can have at most 64 join steps")),
+        Join::All | Join::AnyLive => {
+            joins.next().map(|step| (step, "only a step that fires once per token can join branches"))
+        }
+    };
+    if let Some((step, what)) = found {
+        problems.push(Problem::Bound { step: step.name.clone(), what });
     }
 }
 

@@ -1,10 +1,12 @@
 //! The Net, which every definition compiles to. It is immutable, checked once and addressed by its digest.
 
 mod check;
+mod joins;
 mod policy;
 mod step;
 
 pub use check::{NetError, Problem};
+pub use joins::JOIN_STEPS_MAX;
 pub use policy::{
     Affinity, Backoff, EndPolicy, FailureMode, FinalFailure, Finish, Join, Limits, Policy, Recovery, Retry,
     RetryOn, Root, UnknownErrors,
@@ -49,6 +51,7 @@ pub struct Net {
     /// Steps whose outputs an expression or a step's work reads; the state keeps their newest firing.
     tracked: BTreeSet<StepId>,
     gates: Gates,
+    joins: joins::Joins,
 }
 
 /// Gates that a change of the context can open (R13).
@@ -92,6 +95,7 @@ impl Net {
             depths: (0..count).map(|id| check::loop_depth(&spec, id)).collect(),
             tracked: BTreeSet::new(),
             gates: Gates::default(),
+            joins: joins::Joins::find(&spec),
             spec,
         };
         net.entries = net.find_entries();
@@ -219,6 +223,24 @@ impl Net {
             found.extend(self.gates.by_key.get(key).into_iter().flatten());
         }
         found
+    }
+
+    /// Returns the steps that fire once for all branches that reach them, in the order of their numbers.
+    #[must_use]
+    pub fn join_steps(&self) -> &[StepId] {
+        &self.joins.steps
+    }
+
+    /// Returns the number of a join step.
+    #[must_use]
+    pub fn join_number(&self, id: StepId) -> Option<usize> {
+        self.joins.number(id)
+    }
+
+    /// Returns the set of join steps that arcs lead to from a step: bit n is the join step with number n.
+    #[must_use]
+    pub fn joins_behind(&self, id: StepId) -> u64 {
+        self.joins.behind(id)
     }
 
     /// Returns every step that control can reach from `from`, including `from`.

@@ -9,7 +9,7 @@ use windlass_failure::ErrorClass;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {
-    /// Fires once per live token; only matching arcs emit (playbooks).
+    /// Fires once per live token, except at join steps; only matching arcs emit (playbooks).
     #[default]
     Each,
     /// Fires when every arc has a token and all are live (plans, actions).

@@ -64,6 +64,10 @@ pub struct Step {
     /// The step that this approval precedes. People see both as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approves: Option<StepId>,
+    /// Fires once for all branches that can reach it, instead of once per token. Only in `each` nets: the joins of all
+    /// others are those of the policy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub join_all: bool,
 }
 
 /// Display text of a step, in addition to its name.
@@ -100,6 +104,7 @@ impl Step {
             clock: false,
             tier: None,
             approves: None,
+            join_all: false,
         }
     }
 

@@ -175,6 +175,9 @@ impl Drive {
             Event::Denied { .. } => "deny".into(),
             Event::Admitted { tokens } => format!("admit {}", tokens.len()),
             Event::Discarded { .. } => "discard".into(),
+            Event::Joined { step, tokens, .. } => {
+                format!("join {} of {}", self.net.step(*step).name, tokens.len())
+            }
             Event::ChildStarted { run, attempt, .. } => format!("child of {} #{attempt}", of(run)),
             Event::StopAsked { leases, children } => format!("stop {}+{}", leases.len(), children.len()),
             Event::Cleared(cleared) => format!("clear {}+{}", cleared.dropped.len(), cleared.tokens.len()),

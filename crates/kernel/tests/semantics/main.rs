@@ -8,6 +8,7 @@ mod crossings;
 mod delegated;
 mod drive;
 mod illegal;
+mod join_steps;
 mod large;
 mod outputs;
 mod plans;

@@ -9,7 +9,11 @@ impl World {
     pub(super) fn turn_phase(&mut self) -> bool {
         let live = self.runs.iter().any(Run::lives);
         match self.phase {
-            Phase::Live if !self.held && self.is_quiet() => self.decide(self.quiet_outcome(), Cause::Quiet),
+            Phase::Live if !self.held && self.is_quiet() => {
+                if !self.gather_last() {
+                    self.decide(self.quiet_outcome(), Cause::Quiet);
+                }
+            }
             Phase::Draining if !live => self.after_draining(),
             Phase::Compensating if !live => self.next_hook(),
             Phase::Finalizing if !live && !self.uploads_owed => self.phase = Phase::Over,
@@ -36,6 +40,7 @@ impl World {
     /// Enters draining: what stands, waits or backs off is gone; what is in flight is awaited.
     pub(super) fn decide(&mut self, outcome: Outcome, cause: Cause) {
         self.held = false;
+        self.gathered.clear();
         self.phase = Phase::Draining;
         self.end = Some(Decided { outcome, cause, compensate: false, hooks_ran: false });
         for id in 0..self.runs.len() {

@@ -13,7 +13,7 @@ const RIVALS_MAX: usize = 4;
 impl World {
     pub(super) fn run_instants(&mut self) {
         for _ in 0..INSTANTS_MAX {
-            let turned = self.turn_loops();
+            let turned = self.gather() || self.turn_loops();
             self.input.instant = false;
             if turned {
                 continue;

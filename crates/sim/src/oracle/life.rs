@@ -129,6 +129,7 @@ impl World {
         self.gone_gates.extend(gates);
         self.runs.clear();
         self.joins.clear();
+        self.gathered.clear();
         self.flags.clear();
         self.completed.clear();
         self.failures = 0;

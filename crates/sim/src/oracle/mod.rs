@@ -14,6 +14,7 @@ mod child;
 mod choices;
 mod effects;
 mod ends;
+mod gather;
 mod instants;
 mod leases;
 mod life;

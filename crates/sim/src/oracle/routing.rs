@@ -82,8 +82,13 @@ impl World {
         }
         for arc in matched.unwrap_or_default() {
             if !self.decided() {
-                let arc = &self.net.step(self.runs[id].step).arcs[arc];
-                self.fire(arc.to, Vec::new(), arc.args);
+                let from = self.runs[id].step;
+                let arc = &self.net.step(from).arcs[arc];
+                let (to, args) = (arc.to, arc.args);
+                match self.net.step(to).join {
+                    true => self.gathered.entry(to).or_default().push((from, args)),
+                    false => self.fire(to, Vec::new(), args),
+                }
             }
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) flags: BTreeSet<usize>,
     pub(super) runs: Vec<Run>,
     pub(super) joins: Joins,
+    /// Tokens at the join steps of a playbook, with the step that each came from.
+    pub(super) gathered: BTreeMap<usize, Vec<(usize, Option<i64>)>>,
     /// Step-runs that ended well, in order.
     pub(super) completed: Vec<RunId>,
     pub(super) failures: u32,
@@ -124,6 +126,7 @@ impl World {
             flags: BTreeSet::new(),
             runs: Vec::new(),
             joins: Joins::new(),
+            gathered: BTreeMap::new(),
             completed: Vec::new(),
             failures: 0,
             well: false,

@@ -300,6 +300,15 @@ fn later() -> Vec<Event> {
         Event::ChildPaused { run: RUN, paused: false },
         in_part(failed(None, true, false, Some(value(json!({ "failed": 1 }))), Patch::new(), None)),
         in_body(failed(Some(FENCE), false, true, None, Patch::new(), Some(TIMES))),
+        Event::Joined {
+            step: StepId(4),
+            tokens: vec![TOKEN, TOKEN.next()],
+            token: TOKEN.next().next(),
+            args: Some(value(
+                json!({ "x": 1, "arrived": [{ "step": "a", "failed": false, "args": { "x": 1 } }] }),
+            )),
+        },
+        Event::Joined { step: StepId(4), tokens: vec![TOKEN], token: TOKEN.next(), args: None },
     ]
 }
 

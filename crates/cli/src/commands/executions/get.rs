@@ -93,6 +93,11 @@ fn page(client: &Client, execution: &Value, failures: &str) -> anyhow::Result<St
     for entry in entries {
         step(&mut out, entry, width)?;
     }
+    for join in execution["view"]["joins"].as_array().into_iter().flatten() {
+        let name = join["step"].as_str().unwrap_or("-");
+        let awaited = join["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        writeln!(out, "  {name:width$}  waits for {}", awaited.collect::<Vec<_>>().join(", "))?;
+    }
     if !failures.is_empty() {
         writeln!(out, "{failures}")?;
     }

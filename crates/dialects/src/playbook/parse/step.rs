@@ -3,11 +3,12 @@
 use super::{inline_max_bytes, next, present, required, tool, writes};
 use crate::document::{Kind, Node};
 use crate::playbook::language::{
-    ADMIT, ADMIT_THEN, IN_FLIGHT_MAX, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY, LOOP_SPEC, ON_DENY,
+    ADMIT, ADMIT_THEN, IN_FLIGHT_MAX, JOINS, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY, LOOP_SPEC, ON_DENY,
     POLICY_MODES, RESULT, STEP, STEP_POLICY, STEP_SPEC, Templates,
 };
 use crate::playbook::model::{StepDef, Tree};
 use crate::read::{Reader, Unknown, first_line};
+use std::ops::Range;
 use windlass_expr::Template;
 use windlass_kernel::net::{Admit, AdmitRule, Body, LoopKind, LoopSpec};
 
@@ -42,11 +43,24 @@ pub(super) fn step(node: &Node, templates: Templates, reader: &mut Reader<'_, '_
         let hint = "add `tool` or `next`; a branch ends at any step without `next`".to_owned();
         reader.error("W0205", &name.at, format!("{what} does nothing"), hint);
     }
-    let (admit, timeout_ms) = present(node, "spec").map(|spec| self::spec(spec, reader)).unwrap_or_default();
+    let StepSpec { admit, timeout_ms, join_all } =
+        present(node, "spec").map(|spec| self::spec(spec, reader)).unwrap_or_default();
     let repeat = present(node, "loop").and_then(|repeat| self::repeat(repeat, &what, reader));
     let args = args.map_or_else(Tree::default, |args| reader.tree(args, "`args`"));
     let inline_bytes = present(node, "result").and_then(|result| self::result(result, reader));
-    Some(StepDef { name, timeout_ms, admit, args, repeat, tasks, set_ctx, inline_bytes, mode, arcs })
+    Some(StepDef {
+        name,
+        timeout_ms,
+        admit,
+        join_all,
+        args,
+        repeat,
+        tasks,
+        set_ctx,
+        inline_bytes,
+        mode,
+        arcs,
+    })
 }
 
 /// The policy of a result: the length in bytes from which it is stored outside of the journal.
@@ -56,17 +70,29 @@ pub(super) fn result(node: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> 
     inline_max_bytes(node, reader)
 }
 
-fn spec(node: &Node, reader: &mut Reader<'_, '_>) -> (Option<Admit>, Option<u64>) {
-    let Some(entries) = reader.map(node, "`spec` of a step") else { return (None, None) };
+#[derive(Default)]
+struct StepSpec {
+    admit: Option<Admit>,
+    timeout_ms: Option<u64>,
+    join_all: Option<Range<usize>>,
+}
+
+fn spec(node: &Node, reader: &mut Reader<'_, '_>) -> StepSpec {
+    let mut spec = StepSpec::default();
+    let Some(entries) = reader.map(node, "`spec` of a step") else { return spec };
     let known = reader.elsewhere(entries, "`spec` of a step", &SPEC_ELSEWHERE);
     reader.known(known, "`spec` of a step", STEP_SPEC, Unknown::Error);
-    let own = present(node, "timeout").and_then(|node| reader.duration_ms(node, "`timeout`"));
-    let Some(policy) = present(node, "policy") else { return (None, own) };
-    let Some(entries) = reader.map(policy, "`policy` of a step") else { return (None, own) };
+    spec.timeout_ms = present(node, "timeout").and_then(|node| reader.duration_ms(node, "`timeout`"));
+    spec.join_all = present(node, "join")
+        .filter(|node| reader.choice(node, "join", &JOINS) == Some(true))
+        .map(first_line);
+    let Some(policy) = present(node, "policy") else { return spec };
+    let Some(entries) = reader.map(policy, "`policy` of a step") else { return spec };
     reader.known(entries, "`policy` of a step", STEP_POLICY, Unknown::Error);
     let lifecycle_ms = present(policy, "lifecycle").and_then(|node| lifecycle(node, reader));
-    let timeout = own.or(lifecycle_ms);
-    (present(policy, "admit").and_then(|node| admit(node, reader)), timeout)
+    spec.timeout_ms = spec.timeout_ms.or(lifecycle_ms);
+    spec.admit = present(policy, "admit").and_then(|node| admit(node, reader));
+    spec
 }
 
 fn lifecycle(node: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {

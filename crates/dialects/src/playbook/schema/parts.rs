@@ -5,10 +5,10 @@ use super::{Values, closed, kinds, open, or_null, refer, words};
 use crate::adapters::section_schema;
 use crate::playbook::language::{
     ACTIONS, ADMIT, ADMIT_THEN, ARC, ATTEMPTS_MAX, BACKOFFS, DEFAULTS, EXECUTOR, EXECUTOR_POLICY,
-    EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
-    LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
-    PREVIOUS, PROFILES, REQUIRES, RESULT, RESULTS, RETRY, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC,
-    TASK_POLICY, TEMPLATES, THEN, TOOL_SPEC, WORKBOOK_ENTRY,
+    EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, JOINS, KEYCHAIN, Key, LIFECYCLE, LOOP,
+    LOOP_MODES, LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES,
+    POLICY_MODES, PREVIOUS, PROFILES, REQUIRES, RESULT, RESULTS, RETRY, ROUTER_MODES, RULE, STEP,
+    STEP_POLICY, STEP_SPEC, TASK_POLICY, TEMPLATES, THEN, TOOL_SPEC, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,11 @@ fn parts() -> Vec<Part> {
         part(
             "step_spec",
             STEP_SPEC,
-            vec![("timeout", refer("duration")), ("policy", or_null(refer("step_policy")))],
+            vec![
+                ("timeout", refer("duration")),
+                ("join", or_null(words(&JOINS))),
+                ("policy", or_null(refer("step_policy"))),
+            ],
         ),
         part(
             "step_policy",

@@ -133,3 +133,11 @@ fn restarts_are_watched() {
     let again = "whole 1; restart 2; queued; .; assigned; starting; .; begun; running; ";
     check(&plan(), &format!("{begun} did 1; go 2 s1; .; {again} go 3 s1"), "routing");
 }
+
+#[test]
+fn a_join_step_fires_neither_early_nor_twice() {
+    let begun = "created; running; go 2 s1; go 3 s2; .; did 3;";
+    check(&gathering(), &format!("{begun} go 4 s3"), "routing");
+    check(&gathering(), &format!("{begun} .; did 2; go 4 s3; go 5 s3"), "routing");
+    check(&gathering(), &format!("{begun} .; did 2; ."), "dispatch");
+}

@@ -47,6 +47,7 @@ pub(super) fn task() -> Step {
         trigger: false,
         agent: false,
         tool: false,
+        join: false,
     }
 }
 
@@ -94,6 +95,14 @@ pub(super) fn approval(deadline_ms: Option<u64>) -> Scenario {
 
 pub(super) fn looping(kind: LoopKind, cap: u32) -> Scenario {
     single(Step { repeat: Some(Loop { kind, cap, body: false }), ..task() })
+}
+
+/// A playbook whose two branches join.
+pub(super) fn gathering() -> Scenario {
+    let start = leads(works(Work::Noop { sets: None }), vec![to(1, When::Always), to(2, When::Always)]);
+    let branch = || leads(task(), vec![to(3, When::Done)]);
+    let merge = Step { join: true, ..task() };
+    scenario(Dialect::Playbook, vec![start, branch(), branch(), merge])
 }
 
 /// A loop twice over a body of two steps in a row.

@@ -53,6 +53,15 @@ fn joins_resolve_with_live_dead_and_poisoned() {
 }
 
 #[test]
+fn a_join_step_fires_once_when_every_branch_arrived_or_ended() {
+    let begun = "created; running; go 2 s1; go 3 s2; .; did 3; .;";
+    ok(&gathering(), &format!("{begun} did 2; go 4 s3; .; did 4; draining; completed; .; over"));
+    ok(&gathering(), &format!("{begun} did 2 permanent; go 4 s3; .; did 4; draining; failed; .; over"));
+    let neither = "created; running; go 2 s1; go 3 s2; .; did 3 permanent; .; did 2 permanent;";
+    ok(&gathering(), &format!("{neither} draining; failed; .; over"));
+}
+
+#[test]
 fn a_false_condition_skips_and_its_followers_too() {
     let mut plan = chain(Dialect::Workflow);
     plan.steps[0].condition = Some(When::Flag(0));
