@@ -129,6 +129,34 @@ impl Problems {
     }
 }
 
+/// An error about a position, before its line is known.
+#[derive(Debug)]
+pub(crate) struct ErrorAt {
+    pub(crate) at: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+/// Returns a diagnostic for each error, in their order. Lines are counted in one pass over the text for all of them.
+pub(crate) fn place_errors(
+    code: &'static str,
+    errors: Vec<ErrorAt>,
+    source: &str,
+    root: &Node,
+) -> Vec<Diagnostic> {
+    let mut ordered: Vec<(usize, ErrorAt)> = errors.into_iter().enumerate().collect();
+    ordered.sort_by_key(|(_, error)| error.at.start);
+    let mut lines = Lines::of(source);
+    let mut placed: Vec<(usize, Diagnostic)> = Vec::with_capacity(ordered.len());
+    for (place, ErrorAt { at, message, hint }) in ordered {
+        let (message, hint) = (legible(&message), Some(legible(&hint)));
+        let found = Found { severity: Severity::Error, code, message, at, hint };
+        placed.push((place, diagnostic(found, &mut lines, Some(root))));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, diagnostic)| diagnostic).collect()
+}
+
 /// Makes a message safe to print: names in it are the author's, and must neither control a terminal nor fill it.
 fn legible(message: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -165,21 +193,28 @@ pub(crate) struct Lines<'s> {
     source: &'s str,
     at: usize,
     line: usize,
-    start: usize,
+    /// Characters of the line before the position.
+    column: usize,
 }
 
 impl<'s> Lines<'s> {
     pub(crate) fn of(source: &'s str) -> Lines<'s> {
-        Lines { source, at: 0, line: 1, start: 0 }
+        Lines { source, at: 0, line: 1, column: 0 }
     }
 
     pub(crate) fn place(&mut self, to: usize) -> (usize, usize) {
         let passed = &self.source[self.at..to];
         self.line += passed.matches('\n').count();
-        if let Some(newline) = passed.rfind('\n') {
-            self.start = self.at + newline + 1;
-        }
+        // Documents of programs are one long line: each of its characters is counted once.
+        let of_line = match passed.rfind('\n') {
+            Some(newline) => {
+                self.column = 0;
+                &passed[newline + 1..]
+            }
+            None => passed,
+        };
+        self.column += of_line.chars().count();
         self.at = to;
-        (self.line, self.source[self.start..to].chars().count() + 1)
+        (self.line, self.column + 1)
     }
 }

@@ -115,8 +115,12 @@ impl Node {
                     node = &entry.value;
                 }
                 Kind::List(items) => {
-                    let around = |(_, item): &(usize, &Node)| item.at.start <= at && at <= item.at.end;
-                    let Some((index, item)) = items.iter().enumerate().rfind(around) else { break };
+                    // Items are in the order of their positions.
+                    let after = items.partition_point(|item| item.at.start <= at);
+                    let Some(index) = after.checked_sub(1).filter(|index| at <= items[*index].at.end) else {
+                        break;
+                    };
+                    let item = &items[index];
                     path.push_str(&format!("[{index}]"));
                     node = item;
                 }

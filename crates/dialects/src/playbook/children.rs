@@ -1,7 +1,7 @@
 //! Playbooks that a playbook starts, as far as it names them by text: what a template names shows only at run time.
 
 use super::model::{Playbook, TaskDef};
-use crate::diagnostic::Problems;
+use crate::diagnostic::{ErrorAt, Problems, place_errors};
 use crate::document::Node;
 use crate::manifest::Child;
 use serde_json::Value;
@@ -11,18 +11,23 @@ const NEWEST: &str = "latest";
 
 pub(super) fn children(playbook: &Playbook, source: &str, root: &Node) -> Vec<Child> {
     let tasks = playbook.steps.iter().flat_map(|step| &step.tasks);
-    tasks.filter_map(|task| child(task, source, root)).collect()
+    let (found, errors): (Vec<_>, Vec<_>) = tasks.filter_map(child).unzip();
+    let nowhere = place_errors("E0119", errors, source, root);
+    found
+        .into_iter()
+        .zip(nowhere)
+        .map(|((path, version), nowhere)| Child { path, version, nowhere })
+        .collect()
 }
 
-fn child(def: &TaskDef, source: &str, root: &Node) -> Option<Child> {
+/// Returns the path and version that a task names, and the error if there is no such playbook.
+fn child(def: &TaskDef) -> Option<((String, Option<u32>), ErrorAt)> {
     let path = path(def)?;
-    let mut problems = Problems::default();
     let hint = format!(
         "save it as `{path}.yaml` in the folder of this file, or write that as `metadata.path` of a playbook in this folder"
     );
-    problems.add("E0119", &def.at, format!("there is no playbook `{path}`"), hint);
-    let nowhere = problems.into_diagnostics(source, Some(root)).pop()?;
-    Some(Child { path: path.to_owned(), version: version(def).ok().flatten(), nowhere })
+    let error = ErrorAt { at: def.at.clone(), message: format!("there is no playbook `{path}`"), hint };
+    Some(((path.to_owned(), version(def).ok().flatten()), error))
 }
 
 /// The tasks' versions must be ones that could exist.

@@ -21,7 +21,8 @@ pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net>
         .into_iter()
         .map(|(name, place)| (name, StepId(u32::try_from(place).unwrap_or(u32::MAX))))
         .collect();
-    let steps = playbook.steps.iter().map(|def| step(playbook, def, &ids)).collect();
+    let results = WantedResults::of(playbook);
+    let steps = playbook.steps.iter().map(|def| step(playbook, def, &ids, &results)).collect();
     let refused = match Net::new(NetSpec { steps, policy: policy(playbook, &ids) }) {
         Ok(net) => return Some(net),
         Err(refused) => refused,
@@ -59,7 +60,7 @@ fn limits(executor: &Executor) -> Limits {
     Limits { inline_bytes: executor.inline_bytes.unwrap_or(usual.inline_bytes), ..usual }
 }
 
-fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
+fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>, results: &WantedResults<'_>) -> Step {
     let mut step = Step::new(&def.name.text, work(playbook, def));
     if matches!(step.work, Work::Task { .. }) {
         step.reads = reads(def, ids);
@@ -68,7 +69,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
     step.admit.clone_from(&def.admit);
     step.join_all = def.join_all.is_some();
     step.repeat.clone_from(&def.repeat);
-    step.collect = def.repeat.is_some() && wants_results(playbook, &def.name.text);
+    step.collect = def.repeat.is_some() && results.include(&def.name.text);
     step.timeout_ms = def.timeout_ms.or(playbook.executor.timeout_ms);
     step.router = Router {
         mode: def.mode,
@@ -78,13 +79,29 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
     step
 }
 
-/// Whether something reads the results of the loop, or its whole output.
-fn wants_results(playbook: &Playbook, name: &str) -> bool {
-    let wants = |read: &Read| match (read.root.as_str(), read.key.as_deref()) {
-        ("steps", key) => key.is_none_or(|key| key == name),
-        (root, key) => root == name && key.is_none_or(|key| key == "results" || key == "data"),
-    };
-    playbook.steps.iter().flat_map(StepDef::reads).any(wants)
+/// Loops whose results, or whose whole outputs, something reads.
+struct WantedResults<'p> {
+    names: BTreeSet<&'p str>,
+    all: bool,
+}
+
+impl<'p> WantedResults<'p> {
+    fn of(playbook: &'p Playbook) -> WantedResults<'p> {
+        let mut wanted = WantedResults { names: BTreeSet::new(), all: false };
+        for read in playbook.steps.iter().flat_map(StepDef::reads) {
+            match (read.root.as_str(), read.key.as_deref()) {
+                ("steps", None) => wanted.all = true,
+                ("steps", Some(key)) => drop(wanted.names.insert(key)),
+                (root, None | Some("results" | "data")) => drop(wanted.names.insert(root)),
+                (_, Some(_)) => {}
+            }
+        }
+        wanted
+    }
+
+    fn include(&self, name: &str) -> bool {
+        self.all || self.names.contains(name)
+    }
 }
 
 fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {

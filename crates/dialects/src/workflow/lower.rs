@@ -2,7 +2,7 @@
 
 use super::form::stored;
 use super::language::{Exit, Kind};
-use super::model::{Form, LoopForm, NodeDef, TaskForm, Workflow};
+use super::model::{Flow, Form, LoopForm, NodeDef, TaskForm, Workflow};
 use super::plan::{Plan, guard};
 use super::reads::{Names, OUTPUTS};
 use super::retry;
@@ -24,7 +24,7 @@ const TIMEOUT_MS: u64 = 300_000;
 pub(super) fn lower(workflow: &Workflow, plan: &Plan, problems: &mut Problems) -> Option<Net> {
     let names = Names::of(workflow);
     let retry = workflow.settings.retry.clone().unwrap_or_else(retry::usual);
-    let lowering = Lowering { workflow, plan, names, retry };
+    let lowering = Lowering::new(workflow, plan, names, retry);
     let steps = (0..workflow.nodes.len()).map(|place| lowering.step(place)).collect();
     let refused = match Net::new(NetSpec { steps, policy: policy(workflow) }) {
         Ok(net) => return Some(net),
@@ -72,13 +72,32 @@ struct Lowering<'w> {
     plan: &'w Plan,
     names: Names<'w>,
     retry: Retry,
+    /// Edges from and to each node.
+    flows_from: Vec<Vec<&'w Flow>>,
+    flows_to: Vec<Vec<&'w Flow>>,
+    /// Nodes whose outputs expressions read; all of them if one reads the whole of `nodes`.
+    read: BTreeSet<usize>,
+    reads_all: bool,
 }
 
 fn id(place: usize) -> StepId {
     StepId(u32::try_from(place).unwrap_or(u32::MAX))
 }
 
-impl Lowering<'_> {
+impl<'w> Lowering<'w> {
+    fn new(workflow: &'w Workflow, plan: &'w Plan, names: Names<'w>, retry: Retry) -> Lowering<'w> {
+        let (mut flows_from, mut flows_to) =
+            (vec![Vec::new(); workflow.nodes.len()], vec![Vec::new(); workflow.nodes.len()]);
+        for flow in &plan.flows {
+            flows_from[flow.from].push(flow);
+            flows_to[flow.to].push(flow);
+        }
+        let seen = || workflow.nodes.iter().flat_map(|node| &node.seen);
+        let read = seen().filter_map(|seen| names.node(&seen.read)).collect();
+        let reads_all = seen().any(|seen| reads_all(&seen.read));
+        Lowering { workflow, plan, names, retry, flows_from, flows_to, read, reads_all }
+    }
+
     fn step(&self, place: usize) -> Step {
         let node = &self.workflow.nodes[place];
         let mut step = Step::new(&node.id.text, self.work(place, node));
@@ -109,18 +128,15 @@ impl Lowering<'_> {
 
     /// Whether something reads the results of the iterations, or they are the output because nothing follows the loop.
     fn wants_results(&self, place: usize) -> bool {
-        let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
-        let reads = self.workflow.nodes.iter().flat_map(|node| &node.seen);
-        let read =
-            reads.into_iter().any(|seen| self.names.node(&seen.read) == Some(place) || all(&seen.read));
-        let leads_on = self.plan.flows.iter().any(|flow| flow.from == place && flow.exit == Exit::Done);
+        let read = self.reads_all || self.read.contains(&place);
+        let leads_on = self.flows_from[place].iter().any(|flow| flow.exit == Exit::Done);
         read || !leads_on || self.programs_after(place)
     }
 
     /// What comes right after may look at all that it is given.
     fn programs_after(&self, place: usize) -> bool {
         let leaves = |exit: Exit| matches!(exit, Exit::Done | Exit::Error);
-        let after = self.plan.flows.iter().filter(|flow| flow.from == place && leaves(flow.exit));
+        let after = self.flows_from[place].iter().filter(|flow| leaves(flow.exit));
         after.into_iter().any(|flow| is_program(self.workflow.nodes[flow.to].kind.kind))
     }
 
@@ -140,19 +156,18 @@ impl Lowering<'_> {
     fn condition(&self, place: usize) -> Option<Expr> {
         let around = self.plan.region[place]?;
         let Form::Loop(form) = &self.workflow.nodes[around].form else { return None };
-        let first = self.plan.flows.iter().any(|flow| flow.to == place && flow.from == around);
+        let first = self.flows_to[place].iter().any(|flow| flow.from == around);
         let skip = form.skip_when.as_ref().filter(|_| first)?;
         Expr::compile(&format!("not ({skip})")).ok()
     }
 
     fn arcs(&self, place: usize, node: &NodeDef) -> Vec<JoinArc> {
-        let flows = self.plan.flows.iter().filter(|flow| flow.from == place);
-        let arc = |flow: &super::model::Flow| JoinArc {
+        let arc = |flow: &&Flow| JoinArc {
             guard: guard(node, flow).and_then(|guard| Expr::compile(&guard).ok()),
             on: if flow.exit == Exit::Error { On::Error } else { On::End },
             ..JoinArc::to(id(flow.to))
         };
-        flows.map(arc).collect()
+        self.flows_from[place].iter().map(arc).collect()
     }
 
     fn work(&self, place: usize, node: &NodeDef) -> Work {
@@ -259,10 +274,9 @@ impl Lowering<'_> {
 
     /// The nodes whose outputs its templates read, and those right before it, which are its inputs.
     fn reads(&self, place: usize, node: &NodeDef) -> Vec<StepId> {
-        let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
         let mut found: BTreeSet<usize> =
             node.seen.iter().filter_map(|seen| self.names.node(&seen.read)).collect();
-        if node.seen.iter().any(|seen| all(&seen.read)) {
+        if node.seen.iter().any(|seen| reads_all(&seen.read)) {
             found.extend(0..self.workflow.nodes.len());
         }
         found.extend(self.before(place, node));
@@ -273,9 +287,14 @@ impl Lowering<'_> {
 
     /// Those whose outputs are given to a program.
     fn before(&self, place: usize, node: &NodeDef) -> BTreeSet<usize> {
-        let flows = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
+        let flows = self.flows_to[place].iter().filter(|flow| flow.exit != Exit::Body);
         if is_program(node.kind.kind) { flows.map(|flow| flow.from).collect() } else { BTreeSet::new() }
     }
+}
+
+/// Whether an expression reads the outputs of all nodes.
+fn reads_all(read: &windlass_expr::Read) -> bool {
+    OUTPUTS.contains(&read.root.as_str()) && read.key.is_none()
 }
 
 /// It is given the outputs of what came right before it, whether its templates read them or not.

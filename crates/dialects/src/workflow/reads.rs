@@ -8,6 +8,7 @@ use crate::diagnostic::Problems;
 use crate::inputs::HOOK;
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use windlass_expr::{NOW, Read};
 
 /// Roots of outputs, by node.
@@ -27,6 +28,8 @@ pub(super) struct Names<'w> {
     index: BTreeMap<&'w str, usize>,
     inputs: BTreeSet<&'w str>,
     iterators: BTreeSet<&'w str>,
+    /// Ids by the names that authors write for them where an id is no name.
+    dashed: BTreeMap<String, &'w str>,
 }
 
 impl<'w> Names<'w> {
@@ -37,7 +40,16 @@ impl<'w> Names<'w> {
             index: index.collect(),
             inputs: properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect(),
             iterators: workflow.nodes.iter().filter_map(iterator).collect(),
+            dashed: workflow.nodes.iter().rev().filter_map(|node| dashed(&node.id.text)).collect(),
         }
+    }
+
+    /// The node that a name with other characters may mean.
+    fn near(&self, root: &str) -> Option<&'w str> {
+        let begun = format!("{root}-");
+        let from = (Bound::Included(begun.as_str()), Bound::Unbounded);
+        let longer = self.index.range::<str, _>(from).next().map(|(id, _)| *id);
+        self.dashed.get(root).copied().or(longer.filter(|id| id.starts_with(&begun)))
     }
 
     /// Something other than a stored secret has the name.
@@ -58,6 +70,12 @@ impl<'w> Names<'w> {
             (false, _) => self.index.get(read.root.as_str()).copied(),
         }
     }
+}
+
+/// An id whose characters are no part of a name, as a name.
+fn dashed(id: &str) -> Option<(String, &str)> {
+    let name = id.replace(['-', '.', ' '], "_");
+    (name != id).then_some((name, id))
 }
 
 /// What a node calls the items of its list.
@@ -124,10 +142,11 @@ fn unknown(
     if problems.is_full() {
         return;
     }
-    let dashed = names
-        .index
-        .keys()
-        .find(|id| id.replace(['-', '.', ' '], "_") == root || id.starts_with(&format!("{root}-")));
+    let dashed = names.near(root);
+    // Without a schema any name may be an input.
+    if names.inputs.is_empty() && dashed.is_none() {
+        return;
+    }
     let hint = match dashed {
         Some(id) => Some(format!("read a node of that name with `nodes['{id}'].output`")),
         None => names::hint(root, names.index.keys().copied().chain(names.inputs.iter().copied()))
@@ -135,15 +154,8 @@ fn unknown(
             .or_else(|| Some("an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`".to_owned())),
     };
     let what = if looks_like_one(root) { "secret" } else { "node and no input" };
-    // Without a schema any name may be an input.
-    if !names.inputs.is_empty() || dashed.is_some() {
-        problems.add(
-            "W0241",
-            at,
-            format!("an expression reads `{root}`, and no {what} of that name is known"),
-            hint,
-        );
-    }
+    let message = format!("an expression reads `{root}`, and no {what} of that name is known");
+    problems.add("W0241", at, message, hint);
 }
 
 /// Roots of the inputs.

@@ -288,6 +288,9 @@ impl Net {
         }
         let mut tracked = BTreeSet::new();
         for step in &self.spec.steps {
+            if tracked.len() == self.spec.steps.len() {
+                return tracked;
+            }
             tracked.extend(step.reads.iter().copied());
             step.each_read(&mut |read| tracked.extend(self.steps_read(read)));
         }
