@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_dialects::{Child, Compiled, Diagnostic, Outside, SecretUse, Severity, compile_for};
+use windlass_dialects::{
+    Child, Compiled, DIAGNOSTICS_MAX, Diagnostic, Outside, SecretUse, Severity, compile_for,
+};
 
 /// Maximum number of definitions that one may lead to.
 const MEMBERS_MAX: usize = 1_000;
@@ -68,6 +70,10 @@ impl Family {
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
+            // Further ones are dropped, like other problems of one definition.
+            if family.nowhere.len() >= DIAGNOSTICS_MAX {
+                continue;
+            }
             if let Some(mut why) = family.trouble(&child, found, registered)? {
                 if missing == Severity::Warning {
                     (why.severity, why.code) = (missing, Cow::Borrowed("W0251"));

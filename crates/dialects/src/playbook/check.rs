@@ -23,6 +23,7 @@ pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
     if !playbook.steps.is_empty() && !problems.has_errors() {
         unreachable(playbook, &index, problems);
         joins(playbook, problems);
+        width(playbook, problems);
         endless(playbook, &index, problems);
     }
 }
@@ -86,6 +87,22 @@ fn unreachable(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) 
         let message = format!("no arc leads to step `{}`", step.name.text);
         let hint = "add an arc to it, or remove it".to_owned();
         problems.add("W0202", &step.name.at, message, Some(hint));
+    }
+}
+
+/// Names in the lists of all steps that read the whole of `steps`: each such step has one in the net.
+const LISTED_MAX: usize = 1_000_000;
+
+fn width(playbook: &Playbook, problems: &mut Problems) {
+    let reads_all = |step: &&StepDef| step.reads().any(|read| read.root == "steps" && read.key.is_none());
+    let most = LISTED_MAX / playbook.steps.len();
+    if let Some(step) = playbook.steps.iter().filter(reads_all).nth(most) {
+        let message = format!(
+            "more than {most} of {} steps read the results of all steps: `{{{{ steps }}}}`",
+            playbook.steps.len()
+        );
+        let hint = "read single steps: `{{ NAME }}` or `{{ steps.NAME }}`".to_owned();
+        problems.add("E0122", &step.name.at, message, Some(hint));
     }
 }
 

@@ -4,7 +4,7 @@ use super::form::stored;
 use super::language::{Exit, Kind};
 use super::model::{Flow, Form, LoopForm, NodeDef, TaskForm, Workflow};
 use super::plan::{Plan, guard};
-use super::reads::{Names, OUTPUTS};
+use super::reads::{Names, reads_all};
 use super::retry;
 use crate::diagnostic::Problems;
 use crate::manifest::{DefaultRetry, Settings, end_policy};
@@ -290,11 +290,6 @@ impl<'w> Lowering<'w> {
         let flows = self.flows_to[place].iter().filter(|flow| flow.exit != Exit::Body);
         if is_program(node.kind.kind) { flows.map(|flow| flow.from).collect() } else { BTreeSet::new() }
     }
-}
-
-/// Whether an expression reads the outputs of all nodes.
-fn reads_all(read: &windlass_expr::Read) -> bool {
-    OUTPUTS.contains(&read.root.as_str()) && read.key.is_none()
 }
 
 /// It is given the outputs of what came right before it, whether its templates read them or not.

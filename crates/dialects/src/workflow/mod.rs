@@ -14,6 +14,7 @@ mod retry;
 mod schema;
 mod triggers;
 mod view;
+mod width;
 
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
@@ -50,6 +51,7 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     let known = known_names(&workflow);
     credentials::find(&mut workflow, |_, name| known.contains(name), problems);
     reads::check(&workflow, &plan, problems);
+    width::check(&workflow, problems);
     let net = if problems.has_errors() { None } else { lower::lower(&workflow, &plan, problems) };
     let manifest = Manifest {
         hooks: triggers::hooks(root),

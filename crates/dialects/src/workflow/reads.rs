@@ -12,7 +12,7 @@ use std::ops::Bound;
 use windlass_expr::{NOW, Read};
 
 /// Roots of outputs, by node.
-pub(super) const OUTPUTS: [&str; 2] = ["nodes", "steps"];
+const OUTPUTS: [&str; 2] = ["nodes", "steps"];
 
 /// Roots that every expression sees.
 const ROOTS: [&str; 10] =
@@ -70,6 +70,11 @@ impl<'w> Names<'w> {
             (false, _) => self.index.get(read.root.as_str()).copied(),
         }
     }
+}
+
+/// Whether an expression reads the outputs of all nodes.
+pub(super) fn reads_all(read: &Read) -> bool {
+    OUTPUTS.contains(&read.root.as_str()) && read.key.is_none()
 }
 
 /// An id whose characters are no part of a name, as a name.

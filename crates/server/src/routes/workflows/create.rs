@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::{Child, Compiled};
+use windlass_dialects::{Child, Compiled, DIAGNOSTICS_MAX};
 use windlass_engine::{Answer, Refusal, Request};
 use windlass_store::{
     Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
@@ -188,6 +188,9 @@ pub(crate) async fn missing_children(
     let missing = readers.look(move |reader| {
         let mut missing = Vec::new();
         for Child { path, version, nowhere } in children {
+            if missing.len() == DIAGNOSTICS_MAX {
+                break;
+            }
             if reader.find_definition(&tenant, &Which::Name(path), version)?.is_none() {
                 missing.push(Detail::from(&nowhere));
             }
