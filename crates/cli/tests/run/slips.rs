@@ -1,6 +1,6 @@
 //! Slips of authors, found before they cost a run.
 
-use crate::rig::Place;
+use crate::rig::{Place, playbook};
 use serde_json::{Value, json};
 
 /// Warnings of `validate` as `CODE line: message (hint)`.
@@ -281,4 +281,28 @@ workflow:
             "{bad}: {run}"
         );
     }
+}
+
+#[test]
+fn definitions_whose_parts_all_refer_to_the_whole_are_refused() {
+    let place = Place::new();
+    let step = |number: usize| {
+        format!("- {{step: s{number}, set_ctx: {{all: '{{{{ steps }}}}'}}, next: s{}}}\n", number + 1)
+    };
+    let steps: String = (0..1_100).map(step).collect();
+    place.write(
+        "play.yaml",
+        &playbook("tested", &format!("workflow:\n{steps}- {{step: s1100, tool: {{kind: noop}}}}\n")),
+    );
+    place.windlass(&["validate", "play.yaml"]).expect(2).says("E0122").says("read single steps");
+    let node = |number: usize| {
+        let config = json!({ "provider": "openai", "model": "m", "userPromptTemplate": "x" });
+        json!({ "id": format!("n{number}"), "type": "ai_agent", "config": config })
+    };
+    let edge = |number: usize| json!({ "source": format!("n{number}"), "target": format!("n{}", number + 1), "sourceHandle": "done" });
+    let nodes: Vec<Value> = (0..400).map(node).collect();
+    let edges: Vec<Value> = (0..399).map(edge).collect();
+    place.write("agents.json", &json!({ "name": "agents", "nodes": nodes, "edges": edges }).to_string());
+    let refused = place.windlass(&["validate", "agents.json"]).expect(2);
+    refused.says("E0143").says("too many nodes refer to the whole workflow of 400 nodes");
 }
