@@ -119,7 +119,7 @@ impl<R> Lane<R> {
                 spec: spec.clone(),
                 scope: scope(live, step_run, spec)?,
                 cursor: step_run.cursor.clone(),
-                timeout_ms: step.timeout_ms,
+                timeout_ms: Execution::timeout_of(&live.net, step_run),
                 tenant: live.origin.tenant.to_string(),
                 workflow: live.origin.workflow.map(|workflow| workflow.to_string()),
                 debug: live.origin.options.debug,

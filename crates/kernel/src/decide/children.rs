@@ -72,7 +72,7 @@ fn spawn_child(
 ) -> Accepted {
     let run = d.run(id)?;
     let attempt = run.attempts + 1;
-    let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
+    let until = Execution::timeout_of(d.net, run).map(|ms| d.at.plus(ms));
     let fence = d.next_fence();
     let continues = run.continues;
     let child = derive_child_id(d.head().id, id, fence);

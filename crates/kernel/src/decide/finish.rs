@@ -34,14 +34,21 @@ pub(super) fn fire_next_hook(d: &mut Draft<'_>) -> Accepted {
     d.emit(Event::Fired { run: d.next_run(), step, path: Path::default(), token: None, role, args })
 }
 
-/// Returns the arguments of a hook. The idempotency key is the same on every attempt; it contains the firing if the
-/// step can fire more than once.
+/// Maximum length of the failure's message among the arguments of a hook, which the journal holds once per hook.
+const HOOK_MESSAGE_CHARS_MAX: usize = 1_000;
+
+/// Returns the arguments of a hook: its idempotency key and the failure that it undoes the effects of. The key is the
+/// same on every attempt; it contains the firing if the step can fire more than once.
 fn build_hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
     let spec = d.net.step(step);
     let once = d.net.policy().join != Join::Each && spec.region.is_none();
     let firing = if once { String::new() } else { format!("#{}", of.0) };
-    let key = format!("{}:{}{firing}:compensate", d.head().id, spec.name);
-    Some(Arc::new(json!({ "idempotencyKey": key })))
+    let key = format!("exec_{}:{}{firing}:compensate", d.head().id, spec.name);
+    let failure = find_cause(d).map(|failure| {
+        let message: String = failure.message.chars().take(HOOK_MESSAGE_CHARS_MAX).collect();
+        json!({ "code": failure.code, "class": failure.class.name(), "message": message, "nodeId": failure.facts.step })
+    });
+    Some(Arc::new(json!({ "idempotencyKey": key, "failure": failure })))
 }
 
 fn finalize(d: &mut Draft<'_>) -> Accepted {

@@ -264,8 +264,10 @@ fn act_13_act_14_hooks_run_one_at_a_time_newest_completion_first() {
     drive.done("c");
     drive.done("a");
     assert_eq!(drive.fail("bad", "VALIDATION_ERROR"), "bad failed (VALIDATION_ERROR); undo a; offer a");
-    let key = &drive.state.run(drive.firing("a")).unwrap().args.as_ref().unwrap()["idempotencyKey"];
-    assert_eq!(key, "00000000000000000000000000000007:a:compensate");
+    let args = drive.state.run(drive.firing("a")).unwrap().args.clone().unwrap();
+    assert_eq!(args["idempotencyKey"], "exec_00000000000000000000000000000007:a:compensate");
+    let failure = &args["failure"];
+    assert_eq!((&failure["code"], &failure["nodeId"]), (&json!("VALIDATION_ERROR"), &json!("bad")));
     assert_eq!(drive.done("a"), "undo c; offer c");
     assert_eq!(drive.done("c"), "undo b; offer b");
     assert_eq!(drive.done("b"), "failed");
