@@ -33,7 +33,7 @@ const USES: [(&str, &[&str]); 17] = [
         "sim",
         &[
             "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "engine",
-            "worker", "server",
+            "worker", "server", "views",
         ],
     ),
     (

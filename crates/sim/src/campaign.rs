@@ -1,6 +1,6 @@
 //! Many seeds at once, on all cores.
 
-use crate::world::{self, Story, Violation};
+use crate::world::{Story, Violation, Worlds};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,13 +51,13 @@ impl Extent {
 }
 
 /// Runs the seeds from `first` on. Each runs twice and must tell the same story.
-pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(u64) + Sync)) -> Summary {
+pub fn run(worlds: Worlds, first: u64, extent: Extent, progress: &(dyn Fn(u64) + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let summary = Mutex::new(Summary::default());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(first, extent, &next, &summary, progress));
+            scope.spawn(|| work((worlds, first), extent, &next, &summary, progress));
         }
     });
     let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -66,7 +66,7 @@ pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(u64) + Sync)) -> Summa
 }
 
 fn work(
-    first: u64,
+    (worlds, first): (Worlds, u64),
     extent: Extent,
     next: &AtomicU64,
     summary: &Mutex<Summary>,
@@ -78,7 +78,8 @@ fn work(
         if left == 0 || start >= ENOUGH {
             return;
         }
-        let stories: Vec<_> = (start..start + left.min(CHUNK)).map(|offset| twice(first + offset)).collect();
+        let stories: Vec<_> =
+            (start..start + left.min(CHUNK)).map(|offset| twice(worlds, first + offset)).collect();
         let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         stories.into_iter().for_each(|story| summary.add(story));
         progress(summary.executions as u64);
@@ -88,13 +89,13 @@ fn work(
     }
 }
 
-fn twice(seed: u64) -> Result<Story, Box<Violation>> {
-    let story = world::run(seed, None)?;
-    let again = world::run(seed, None)?;
+fn twice(worlds: Worlds, seed: u64) -> Result<Story, Box<Violation>> {
+    let story = worlds.run(seed, None)?;
+    let again = worlds.run(seed, None)?;
     if story.trace_hash == again.trace_hash {
         return Ok(story);
     }
-    let mut violation = world::tell(seed);
+    let mut violation = worlds.tell(seed);
     violation.rule = "K6".into();
     violation.what = "the second run of the seed was different".into();
     Err(Box::new(violation))

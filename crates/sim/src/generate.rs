@@ -34,6 +34,32 @@ pub fn scenario(rng: &mut Rng) -> Scenario {
     scenario
 }
 
+/// Most actions of a saga.
+const SAGA_ACTIONS_MAX: u64 = 60;
+/// Most predecessors of an action.
+const PREDECESSORS_MAX: u64 = 3;
+
+/// Actions with workers, in a list or a graph: large enough that many are in flight when one fails.
+pub fn saga(rng: &mut Rng) -> Scenario {
+    let mut saga = Scenario { max_parallel: None, ..blank(Dialect::Actions, rng) };
+    let count = rng.between(1, SAGA_ACTIONS_MAX) as usize;
+    saga.timeout_ms = rng.percent(15).then(|| rng.between(1_000, 60_000));
+    saga.steps = (0..count).map(|_| Step { work: Work::Task, ..step(Dialect::Actions, rng) }).collect();
+    if rng.percent(25) {
+        chain(&mut saga);
+        return saga;
+    }
+    for to in 1..count {
+        for _ in 0..rng.below(PREDECESSORS_MAX + 1) {
+            let from = rng.index(to);
+            if saga.steps[from].arcs.iter().all(|arc| arc.to != to) {
+                saga.steps[from].arcs.push(arc(to, When::Always));
+            }
+        }
+    }
+    saga
+}
+
 fn blank(dialect: Dialect, rng: &mut Rng) -> Scenario {
     let failure = match dialect {
         Dialect::Plan => Failure::Continue,

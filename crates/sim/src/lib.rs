@@ -8,6 +8,7 @@ pub mod lower;
 pub mod oracle;
 pub mod rng;
 pub mod sabotage;
+pub mod saga;
 pub mod scenario;
 pub mod seen;
 pub mod system;

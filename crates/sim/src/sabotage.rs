@@ -59,6 +59,14 @@ sabotages! {
     RetryRepeatsCompleted,
     /// A result that a retry takes over is another one afterwards.
     RetryLosesResult,
+    /// A completed action that cannot be undone is not listed.
+    NonCompensableForgotten,
+    /// After a hook that failed, the others do not run.
+    FailedHookEndsCompensation,
+    /// Hooks do not wait for actions in flight.
+    CompensationTooEarly,
+    /// Retries that wait when the outcome is decided begin all the same.
+    FailFastKeepsRetries,
 }
 
 impl Sabotage {
@@ -92,6 +100,9 @@ impl Sabotage {
             Sabotage::JoinStepsIgnored => spec.steps.iter_mut().for_each(|step| step.join_all = false),
             Sabotage::GateAlwaysOpen => spec.steps.iter_mut().for_each(|step| step.admit = None),
             Sabotage::FailFastIgnored => spec.policy.failure = net::FailureMode::Continue,
+            Sabotage::NonCompensableForgotten => {
+                spec.steps.iter_mut().for_each(|step| step.side_effecting = false);
+            }
             _ => {}
         }
     }
@@ -143,6 +154,9 @@ impl Sabotage {
             }
             Sabotage::LossUsesAttempt => use_attempt(records),
             Sabotage::DispatchOutOfOrder => reorder(records, state),
+            Sabotage::FailedHookEndsCompensation => end_after_failed_hook(records, state),
+            Sabotage::CompensationTooEarly => undo_early(records, state, net),
+            Sabotage::FailFastKeepsRetries => keep_retries(records, state),
             _ => records.iter_mut().for_each(|record| self.on_record(record, net)),
         }
     }
@@ -252,6 +266,33 @@ fn undo_oldest(records: &mut [Record], state: &Execution<'static>) {
             (&mut record.event, oldest)
         {
             (*of, *step) = (run, of_step);
+        }
+    }
+}
+
+fn end_after_failed_hook(records: &mut Vec<Record>, state: &Execution<'static>) {
+    let is_hook = |run: RunId| state.run(run).is_some_and(|run| matches!(run.role, Role::Hook { .. }));
+    if records.iter().any(|record| matches!(record.event, Event::Failed { run, .. } if is_hook(run))) {
+        cut_and_end(records, |event| matches!(event, Event::Fired { role: Role::Hook { .. }, .. }));
+    }
+}
+
+fn undo_early(records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) {
+    let Some(end) = after(records, state, net) else { return };
+    let is_early = state.phase() == Phase::Running && end.phase() == Phase::Draining && !end.runs.is_empty();
+    let Some((of, step)) = end.owed.values().next().copied().filter(|_| is_early) else { return };
+    let (run, fence, at) = (end.head.next_run, end.head.next_fence, end.head.at);
+    let fired =
+        Event::Fired { run, step, path: Path::default(), token: None, role: Role::Hook { of }, args: None };
+    let offered = Event::Offered { run, fence, attempt: 1, reads: Vec::new() };
+    records.extend([Event::Compensating, fired, offered].map(|event| Record { at, event }));
+}
+
+fn keep_retries(records: &mut [Record], state: &Execution<'static>) {
+    let waits = |run: RunId| state.run(run).is_some_and(|run| run.state.kind() == Kind::Backoff);
+    for record in records {
+        if let Event::Cleared(cleared) = &mut record.event {
+            cleared.dropped.retain(|(run, _, _)| !waits(*run));
         }
     }
 }

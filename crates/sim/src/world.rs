@@ -14,6 +14,7 @@ use crate::lower;
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::sabotage::Sabotage;
+use crate::saga;
 use crate::scenario::{Dialect, Scenario};
 use crate::seen::{Firing, Seen, What};
 use happen::{Agenda, Happening};
@@ -76,11 +77,46 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Runs the world of a seed to its end.
+/// Scenarios that seeds stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Worlds {
+    /// Small ones of every dialect.
+    #[default]
+    Any,
+    /// Up to 60 actions.
+    Sagas,
+}
+
+impl Worlds {
+    /// Runs the world of a seed to its end.
+    pub fn run(self, seed: u64, sabotage: Option<Sabotage>) -> Result<Story, Box<Violation>> {
+        let mut rng = Rng::new(seed);
+        let scenario = self.scenario(&mut rng);
+        lived(seed, scenario, rng, sabotage).map(|world| world.story())
+    }
+
+    /// Runs a seed and tells everything that was seen and journaled, whether a rule was broken or not.
+    #[must_use]
+    pub fn tell(self, seed: u64) -> Violation {
+        let mut rng = Rng::new(seed);
+        let scenario = self.scenario(&mut rng);
+        match lived(seed, scenario, rng, None) {
+            Ok(world) => world.violation(seed, Broken::new("none", "no rule was broken")),
+            Err(violation) => *violation,
+        }
+    }
+
+    fn scenario(self, rng: &mut Rng) -> Scenario {
+        match self {
+            Worlds::Any => generate::scenario(rng),
+            Worlds::Sagas => generate::saga(rng),
+        }
+    }
+}
+
+/// Runs the world of a seed, of any dialect, to its end.
 pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Story, Box<Violation>> {
-    let mut rng = Rng::new(seed);
-    let scenario = generate::scenario(&mut rng);
-    lived(seed, scenario, rng, sabotage).map(|world| world.story())
+    Worlds::Any.run(seed, sabotage)
 }
 
 fn lived(
@@ -130,11 +166,20 @@ impl World {
             let Some(happening) = self.next_happening() else {
                 self.observe(What::Over)?;
                 self.invariants.replays(&self.net, &self.journal, &self.state)?;
+                self.judge_saga()?;
                 return self.live_again();
             };
             self.happen(happening)?;
         }
         Err(Broken::new("liveness", "the world does not come to rest"))
+    }
+
+    /// Actions are judged once more, by what users are shown.
+    fn judge_saga(&self) -> Result<(), Broken> {
+        match self.scenario.dialect {
+            Dialect::Actions => saga::judge_journal(&self.scenario, &self.net, &self.journal),
+            Dialect::Plan | Dialect::Playbook | Dialect::Workflow => Ok(()),
+        }
     }
 
     /// Some of them are retried.
@@ -209,16 +254,5 @@ impl World {
                 .map(|record| format!("{:>7} {:?}", record.at.0, record.event))
                 .collect(),
         }
-    }
-}
-
-/// Runs a seed and tells everything that was seen and journaled, whether a rule was broken or not.
-#[must_use]
-pub fn tell(seed: u64) -> Violation {
-    let mut rng = Rng::new(seed);
-    let scenario = generate::scenario(&mut rng);
-    match lived(seed, scenario, rng, None) {
-        Ok(world) => world.violation(seed, Broken::new("none", "no rule was broken")),
-        Err(violation) => *violation,
     }
 }

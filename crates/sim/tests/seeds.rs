@@ -1,14 +1,14 @@
 //! The seeds of the test command, and the seeds that once broke a rule.
 
 use windlass_sim::campaign::{self, Extent};
-use windlass_sim::world;
+use windlass_sim::world::{self, Worlds};
 
 /// Enough for every primitive to meet every other one many times.
 const SEEDS: u64 = 5_000;
 
 #[test]
 fn five_thousand_seeds_break_no_rule_and_repeat_exactly() {
-    let summary = campaign::run(1, Extent::Seeds(SEEDS), &|_| {});
+    let summary = campaign::run(Worlds::Any, 1, Extent::Seeds(SEEDS), &|_| {});
     let broken: Vec<String> = summary.violations.iter().map(|violation| violation.to_string()).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
     assert_eq!((summary.executions, summary.unjudged), (SEEDS as usize, 0));

@@ -4,10 +4,16 @@
 //! They form a chain: each holds the hash of the one before it. An auditor who keeps the last hash elsewhere can verify
 //! later that no entry before it was changed.
 
+mod chain;
 mod projection;
+mod unique;
 
+pub use chain::{BadRecord, EvidenceChain};
 pub use projection::EvidenceProjection;
+pub use unique::UniqueKeys;
 
+use crate::canonical::canonical;
+use crate::compensation::Compensation;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -31,6 +37,14 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     path: Vec<u32>,
+    /// Operation that the attempt, or the hook, invoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    operation: Option<String>,
+    /// Key that the operation received, the same on every attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    idempotency_key: Option<String>,
     /// From 1; none where nothing was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -61,11 +75,15 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     evidence_refs: Vec<String>,
+    /// Summary of the compensation, at the end of an execution that was compensated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    compensation: Option<Compensation>,
     /// Of the entry before this one; none for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     previous_hash: Option<String>,
-    /// SHA-256 of this entry without this field, as canonical JSON (RFC 8785), in hexadecimal digits.
+    /// SHA-256 of this entry without this field and `anchor`, as canonical JSON (RFC 8785), in hexadecimal digits.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hash_sha256: String,
 }
@@ -74,6 +92,8 @@ pub struct Evidence {
 pub enum Category {
     /// An attempt, or what became of a step.
     Action,
+    /// An attempt to undo a completed action, or the reason why none was made.
+    Compensation,
     /// A person completed what waited for one.
     Approval,
     /// A person held it, released it or changed its context.
@@ -102,6 +122,10 @@ pub enum Outcome {
     Counted,
     /// A policy refused the answer; the step still waits.
     Refused,
+    /// A forced cancel gave up the compensation before it began.
+    NotRun,
+    /// The completed action has side effects and no hook that undoes them.
+    NonCompensable,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -123,25 +147,13 @@ pub enum Actor {
     System,
 }
 
-/// Whether an entry is what its hash says and follows the entry with that hash.
-pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, String> {
-    let mut bare = entry.clone();
-    let stated = bare.as_object_mut().and_then(|fields| fields.remove("hashSha256"));
-    let Some(stated) = stated.as_ref().and_then(Value::as_str) else { return Err("has no hash".to_owned()) };
-    let names = entry.get("previousHash").and_then(Value::as_str);
-    if names != previous {
-        return Err(
-            "does not follow the entry before it: one was changed, removed or put in between".to_owned()
-        );
-    }
-    let found = hash(&mut bare);
-    if found == stated { Ok(found) } else { Err("is not what its hash says".to_owned()) }
-}
-
-/// The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.
+/// Returns the hash of an entry, without the fields that do not belong to it.
 fn hash(entry: &mut Value) -> String {
-    entry.sort_all_objects();
-    Sha256::digest(entry.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    if let Some(fields) = entry.as_object_mut() {
+        fields.remove("hashSha256");
+        fields.remove("anchor");
+    }
+    Sha256::digest(canonical(entry)).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Evidence {
@@ -155,7 +167,7 @@ impl Evidence {
 }
 
 impl Classified {
-    fn of(failure: &Failure) -> Classified {
+    pub(crate) fn of(failure: &Failure) -> Classified {
         Classified {
             code: failure.code.clone(),
             class: failure.class.name().to_owned(),

@@ -4,6 +4,7 @@ mod retention;
 
 pub use retention::{FIRINGS_BYTES_MAX, VALUES_BYTES_MAX};
 
+use crate::compensation::{Compensation, CompensationFold};
 use crate::firing::{End, Firing};
 use crate::kept::{HeldValue, ResultPlace};
 use crate::timeline::{
@@ -55,6 +56,7 @@ pub struct History {
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
     completed: BTreeSet<StepId>,
     settled: BTreeSet<StepId>,
+    compensation: CompensationFold,
 }
 
 /// The answer of a person that ended a firing.
@@ -97,6 +99,7 @@ impl History {
         let entry = self.timeline.advance(net, record)?;
         let place = &mut |index, value: &_| ResultPlace::of(entry.version, index, value);
         self.outputs.note_with(record, place);
+        self.compensation.note(net, &entry);
         self.note(&entry);
         Ok(entry)
     }
@@ -232,6 +235,12 @@ impl History {
         self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
     }
 
+    /// Returns the summary of the execution's compensation.
+    #[must_use]
+    pub fn compensation(&self, net: &Net) -> Compensation {
+        self.compensation.summary(net)
+    }
+
     fn parts_of(&self, run: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
@@ -268,7 +277,7 @@ impl History {
             ExecutionChange::Held { by, reason } => {
                 self.hold = Some(ExecutionHold { at, by: by.clone(), reason: reason.clone() });
             }
-            ExecutionChange::Draining { failure } => {
+            ExecutionChange::Draining { failure, .. } => {
                 self.failure = failure.clone().map(|failure| (failure, at)).or(self.failure.take());
             }
             ExecutionChange::Ended { failure, .. } => {

@@ -1,6 +1,8 @@
 //! Executions as users see them. Every view is a function of the net and the journal, built from one fold of the journal,
 //! and the same for every dialect; one part of the execution view is in the dialect's own words.
 
+mod canonical;
+mod compensation;
 mod entry;
 mod event_data;
 mod evidence;
@@ -19,9 +21,14 @@ mod timeline;
 mod waiting;
 mod wire;
 
+pub use canonical::canonical;
+pub use compensation::{
+    Compensation, CompensationEntry, CompensationFold, CompensationOutcome, hook_operation,
+};
 pub use entry::{NodeLabel, category, error, node_status, unreached_status};
 pub use evidence::{
-    Actor, Category, Classified, Evidence, EvidenceProjection, Outcome as EvidenceOutcome, check_entry,
+    Actor, BadRecord, Category, Classified, Evidence, EvidenceChain, EvidenceProjection,
+    Outcome as EvidenceOutcome, UniqueKeys,
 };
 pub use firing::{End, Firing};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};

@@ -109,11 +109,17 @@ pub enum ExecutionChange {
     Paused(PauseReason),
     Resumed,
     Draining {
+        outcome: Outcome,
         failure: Option<Box<Failure>>,
+        /// Completed steps are undone.
+        compensate: bool,
     },
     Compensating,
     Finalizing,
-    NotCompensated,
+    /// Firings whose compensation was given up.
+    NotCompensated {
+        runs: Vec<RunId>,
+    },
     Ended {
         outcome: Outcome,
         failure: Option<Box<Failure>>,
@@ -280,11 +286,15 @@ impl Timeline {
             Event::Released { by } => all(ExecutionChange::Released { by: by.clone() }),
             Event::Paused { reason, .. } => all(ExecutionChange::Paused(*reason)),
             Event::Resumed { .. } => all(ExecutionChange::Resumed),
-            Event::Draining { failure, .. } => all(ExecutionChange::Draining { failure: failure.clone() }),
+            Event::Draining { outcome, failure, compensate, .. } => all(ExecutionChange::Draining {
+                outcome: *outcome,
+                failure: failure.clone(),
+                compensate: *compensate,
+            }),
             Event::Cleared(cleared) => self.cleared(cleared),
             Event::Compensating => all(ExecutionChange::Compensating),
             Event::Finalizing => all(ExecutionChange::Finalizing),
-            Event::NotCompensated { .. } => all(ExecutionChange::NotCompensated),
+            Event::NotCompensated { runs } => all(ExecutionChange::NotCompensated { runs: runs.clone() }),
             Event::Ended { outcome, failure } => {
                 all(ExecutionChange::Ended { outcome: *outcome, failure: failure.clone() })
             }

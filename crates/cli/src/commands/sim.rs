@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use windlass_sim::campaign::{self, Extent, Summary};
-use windlass_sim::world::{self, Violation};
+use windlass_sim::world::{Violation, Worlds};
 
 /// Run simulated executions and check every rule on them
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,9 @@ pub struct Sim {
     /// Simulate the whole system: engine, store, workers, network, crashes
     #[arg(long)]
     system: bool,
+    /// Simulate actions only: graphs of up to 60 that fail and are compensated
+    #[arg(long, conflicts_with = "system")]
+    sagas: bool,
     /// Show what was seen and journaled in the first seed
     #[arg(long)]
     tell: bool,
@@ -44,7 +47,7 @@ impl Sim {
             return self.run_system();
         }
         if self.tell {
-            print!("{}", world::tell(self.seed));
+            print!("{}", self.worlds().tell(self.seed));
             return Ok(ExitCode::SUCCESS);
         }
         let started = Instant::now();
@@ -54,7 +57,7 @@ impl Sim {
                 eprint!("\r{}", self.progress(executions));
             }
         };
-        let summary = campaign::run(self.seed, self.extent(started), &progress);
+        let summary = campaign::run(self.worlds(), self.seed, self.extent(started), &progress);
         if shows {
             eprint!("\r\x1b[K");
         }
@@ -62,6 +65,10 @@ impl Sim {
         let kept = self.keep_violations(&summary.violations)?;
         self.print(&summary, &kept, seconds)?;
         Ok(if summary.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn worlds(&self) -> Worlds {
+        if self.sagas { Worlds::Sagas } else { Worlds::Any }
     }
 
     fn progress(&self, executions: u64) -> String {

@@ -8,6 +8,7 @@ mod retry;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod saga;
 
 use ledger::Ledger;
 use place::{End, Place, STEPS};

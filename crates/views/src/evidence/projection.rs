@@ -1,14 +1,17 @@
 //! Derives evidence from a journal.
 
 use super::{Actor, Category, Classified, Evidence, Outcome};
+use crate::compensation::{CompensationFold, CompletedAction, hook_operation};
 use crate::event_data::tries_of;
 use crate::projection::Projection;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 use crate::wire::{execution_id, time};
+use std::collections::BTreeSet;
 use windlass_kernel::codes;
+use windlass_kernel::net::{Finish, Join};
 use windlass_kernel::{
     ErrorClass, ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, NoteEffect,
-    Outcome as Ended, Record, Times, any_of,
+    Outcome as Ended, Record, Role, RunId, StepId, Times, any_of,
 };
 
 /// Lists the evidence of one execution.
@@ -19,21 +22,28 @@ pub struct EvidenceProjection {
     /// Whose records are being read: of what a retry took over, the execution before.
     running: ExecutionId,
     started_at: Option<Millis>,
+    /// Steps that were reached, in nets whose joins reach every step or cancel it.
+    reached: BTreeSet<StepId>,
+    compensation: CompensationFold,
     count: u64,
     last: Option<String>,
 }
 
 /// JSON of an entry without its texts, roughly.
 const ENTRY_BYTES: usize = 800;
+/// JSON of an entry of a compensation's summary, roughly.
+const UNDONE_BYTES: usize = 300;
 
 impl Projection for EvidenceProjection {
     type Item = Evidence;
 
     fn project(&mut self, net: &Net, _: &Record, entry: &TimelineEntry) -> Vec<Evidence> {
         let at = entry.at;
+        self.compensation.note(net, entry);
         let found = match &entry.occurrence {
-            Occurrence::Execution(change) => self.execution_evidence(change, at).into_iter().collect(),
+            Occurrence::Execution(change) => self.execution_evidence(net, change, at),
             Occurrence::Firing(firing, change) => {
+                self.note_reached(net, firing);
                 let end = self.firing_evidence(net, firing, change, at);
                 self.tries_evidence(net, firing, change, at).into_iter().chain(end).collect()
             }
@@ -49,7 +59,8 @@ impl Projection for EvidenceProjection {
     fn bytes(entry: &Evidence) -> usize {
         let refs: usize = entry.evidence_refs.iter().map(String::len).sum();
         let said = entry.error.as_ref().map_or(0, |error| error.message.len());
-        ENTRY_BYTES + refs + said + entry.notes.as_ref().map_or(0, String::len)
+        let undone = entry.compensation.as_ref().map_or(0, |summary| summary.entries.len() * UNDONE_BYTES);
+        ENTRY_BYTES + refs + said + undone + entry.notes.as_ref().map_or(0, String::len)
     }
 }
 
@@ -61,31 +72,96 @@ impl EvidenceProjection {
             correlation: correlation.map_or_else(|| execution_id(execution), str::to_owned),
             running: execution,
             started_at: None,
+            reached: BTreeSet::new(),
+            compensation: CompensationFold::default(),
             count: 0,
             last: None,
         }
     }
 
-    fn execution_evidence(&mut self, change: &ExecutionChange, at: Millis) -> Option<Evidence> {
+    fn execution_evidence(&mut self, net: &Net, change: &ExecutionChange, at: Millis) -> Vec<Evidence> {
         match change {
-            ExecutionChange::Created { id, .. } | ExecutionChange::Forked { id, .. } => {
+            ExecutionChange::Created { id, imports, .. } => {
                 self.running = *id;
-                None
+                self.reached.extend(imports.iter().map(|(step, _)| *step));
+                Vec::new()
+            }
+            ExecutionChange::Forked { id, .. } => {
+                self.running = *id;
+                Vec::new()
             }
             ExecutionChange::Started => {
                 self.started_at = Some(at);
-                None
+                Vec::new()
             }
             ExecutionChange::Held { by, reason } => {
-                Some(self.operator(Outcome::Held, by, at).with_notes(reason))
+                vec![self.operator(Outcome::Held, by, at).with_notes(reason)]
             }
-            ExecutionChange::Released { by } => Some(self.operator(Outcome::Released, by, at)),
-            ExecutionChange::Patched { by, .. } => Some(self.operator(Outcome::Patched, by, at)),
-            ExecutionChange::Restarted { .. } => Some(self.system(Outcome::Restarted, None, at)),
-            ExecutionChange::Ended { outcome, failure } => Some(self.end(*outcome, failure.as_deref(), at)),
-            any_of![ExecutionChange: Paused Resumed Draining Compensating Finalizing NotCompensated
-                Bookkeeping] => None,
+            ExecutionChange::Released { by } => vec![self.operator(Outcome::Released, by, at)],
+            ExecutionChange::Patched { by, .. } => vec![self.operator(Outcome::Patched, by, at)],
+            ExecutionChange::Restarted { .. } => {
+                self.reached.clear();
+                vec![self.system(Outcome::Restarted, None, at)]
+            }
+            ExecutionChange::Draining { outcome, .. } => match outcome {
+                Ended::Failed | Ended::Cancelled => self.never_started(net, at),
+                Ended::Completed | Ended::Partial => Vec::new(),
+            },
+            ExecutionChange::NotCompensated { runs } => self.not_run(net, runs, at),
+            ExecutionChange::Ended { outcome, failure } => {
+                let mut found = self.non_compensable(net, at);
+                found.push(self.end(net, *outcome, failure.as_deref(), at));
+                found
+            }
+            any_of![ExecutionChange: Paused Resumed Compensating Finalizing Bookkeeping] => Vec::new(),
         }
+    }
+
+    fn note_reached(&mut self, net: &Net, firing: &FiringRef) {
+        if net.policy().join != Join::Each {
+            self.reached.insert(firing.step);
+        }
+    }
+
+    /// Steps that had not been reached when the outcome was decided are cancelled by it. Steps of a loop's body, tools of
+    /// agents and the final step are not a part of the flow, and an approval is evidence of its action.
+    fn never_started(&self, net: &Net, at: Millis) -> Vec<Evidence> {
+        if net.policy().join == Join::Each {
+            return Vec::new();
+        }
+        let is_final = |id: StepId| net.policy().finish == Finish::Step(id);
+        let left = net.steps().filter(|(id, step)| {
+            step.region.is_none()
+                && !step.on_demand
+                && step.approves.is_none()
+                && !is_final(*id)
+                && !self.reached.contains(id)
+        });
+        let entry = |(_, step): (StepId, &windlass_kernel::net::Step)| {
+            let entry = self.blank(Category::Action, Outcome::Cancelled, at);
+            Evidence { action_id: Some(step.name.clone()), ..entry }.with_notes("never started")
+        };
+        left.map(entry).collect()
+    }
+
+    fn not_run(&self, net: &Net, runs: &[RunId], at: Millis) -> Vec<Evidence> {
+        let actions = runs.iter().filter_map(|run| self.compensation.action(*run));
+        actions.map(|action| self.undone(net, action, Outcome::NotRun, at)).collect()
+    }
+
+    fn non_compensable(&self, net: &Net, at: Millis) -> Vec<Evidence> {
+        let actions = self.compensation.non_compensable();
+        actions.map(|action| self.undone(net, action, Outcome::NonCompensable, at)).collect()
+    }
+
+    /// The entry of a completed action without an attempt to undo it.
+    fn undone(&self, net: &Net, action: &CompletedAction, outcome: Outcome, at: Millis) -> Evidence {
+        let mut entry = self.blank(Category::Compensation, outcome, at);
+        let step = net.step(action.step);
+        entry.action_id = Some(step.name.clone());
+        entry.path.clone_from(&action.path.0);
+        entry.operation = hook_operation(step);
+        entry
     }
 
     /// Tries of tasks that failed and were followed by another try or task; the last one is the end of the step itself.
@@ -182,6 +258,11 @@ impl EvidenceProjection {
         entry.action_id = Some(net.step(net.shown_as(firing.step)).name.clone());
         entry.notes = step.tier.as_ref().map(|tier| format!("execution tier {tier}"));
         entry.path.clone_from(&firing.path.0);
+        if let Role::Hook { of } = firing.role {
+            entry.category = Category::Compensation;
+            entry.operation = hook_operation(step);
+            entry.idempotency_key = self.compensation.action(of).and_then(|action| action.key.clone());
+        }
         entry.attempt = firing.attempt.map(|attempt| attempt.number);
         entry.started_at_iso = firing.attempt.map(|attempt| time(attempt.began_at));
         entry
@@ -197,7 +278,7 @@ impl EvidenceProjection {
     }
 
     /// The failure of a cancelled execution names the user who cancelled it.
-    fn end(&self, outcome: Ended, failure: Option<&Failure>, at: Millis) -> Evidence {
+    fn end(&self, net: &Net, outcome: Ended, failure: Option<&Failure>, at: Millis) -> Evidence {
         let entry = self.system(ended(outcome), failure, at);
         let by = failure
             .filter(|_| outcome == Ended::Cancelled)
@@ -206,6 +287,7 @@ impl EvidenceProjection {
             terminal: true,
             started_at_iso: self.started_at.map(time),
             actor: by.map_or(Actor::System, Actor::user),
+            compensation: Some(self.compensation.summary(net)).filter(|summary| !summary.entries.is_empty()),
             ..entry
         }
     }
@@ -217,6 +299,8 @@ impl EvidenceProjection {
             run_id: execution_id(self.running),
             action_id: None,
             path: Vec::new(),
+            operation: None,
+            idempotency_key: None,
             attempt: None,
             category,
             outcome,
@@ -230,6 +314,7 @@ impl EvidenceProjection {
             summary: String::new(),
             notes: None,
             evidence_refs: Vec::new(),
+            compensation: None,
             previous_hash: None,
             hash_sha256: String::new(),
         }
@@ -278,10 +363,11 @@ impl Evidence {
 
     /// In words, without anything that came from outside but names of steps and codes of errors.
     fn summarised(&self) -> String {
+        let undo = if self.category == Category::Compensation { "compensation of " } else { "" };
         let what = self.action_id.as_deref().unwrap_or("the execution");
         let attempt = self.attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
         let code = self.error.as_ref().map(|error| format!(" ({})", error.code)).unwrap_or_default();
-        format!("{what}{attempt}: {:?}{code}", self.outcome)
+        format!("{undo}{what}{attempt}: {:?}{code}", self.outcome)
     }
 }
 

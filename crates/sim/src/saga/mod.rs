@@ -1,0 +1,53 @@
+//! Sagas: graphs of up to 60 actions that fail, time out, wait for people and are cancelled.
+//!
+//! The judge sees what a user sees: the public events of an execution and the summary of its compensation. It knows the
+//! definition and nothing of the kernel, so it judges simulated executions and those of the real program alike.
+
+mod judge;
+mod pool;
+
+pub use judge::{SagaAction, judge};
+pub use pool::{PoolShape, RecordedInput, record, replay};
+
+use crate::invariants::Broken;
+use crate::scenario::Scenario;
+use serde_json::Value;
+use windlass_kernel::{Illegal, Net, Record};
+use windlass_views::{Compensation, EventProjection, History, Projection, Timeline};
+
+/// Returns the actions of a scenario by the names that `lower` gives them.
+#[must_use]
+pub fn actions(scenario: &Scenario) -> Vec<SagaAction> {
+    let steps = scenario.steps.iter().enumerate();
+    steps
+        .map(|(number, step)| SagaAction {
+            name: format!("s{number}"),
+            has_hook: step.hook.is_some(),
+            side_effecting: true,
+        })
+        .collect()
+}
+
+/// Judges the journal of a simulated execution, as users see it.
+pub fn judge_journal(scenario: &Scenario, net: &Net, journal: &[Record]) -> Result<(), Broken> {
+    let illegal = |illegal: Illegal| Broken::new("legality", illegal.to_string());
+    let events = public_events(net, journal).map_err(illegal)?;
+    let summary = summary(net, journal).map_err(illegal)?;
+    judge(&actions(scenario), &events, &serde_json::to_value(summary).unwrap_or_default())
+}
+
+fn public_events(net: &Net, journal: &[Record]) -> Result<Vec<Value>, Illegal> {
+    let mut timeline = Timeline::default();
+    let mut projection = EventProjection::new(windlass_kernel::ExecutionId(1));
+    let mut events = Vec::new();
+    for record in journal {
+        let entry = timeline.advance(net, record)?;
+        let found = projection.project(net, record, &entry);
+        events.extend(found.iter().filter_map(|event| serde_json::to_value(event).ok()));
+    }
+    Ok(events)
+}
+
+fn summary(net: &Net, journal: &[Record]) -> Result<Compensation, Illegal> {
+    History::of(net, journal).map(|history| history.compensation(net))
+}
