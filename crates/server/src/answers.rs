@@ -10,7 +10,7 @@ use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -97,9 +97,31 @@ impl Answers {
 
     /// Writes an answer as JSON, as far as the tenant's budget allows. It takes time: call it where that is no harm.
     pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<Answer, Problem> {
+        self.write(tenant, |writer| Ok(serde_json::to_writer(writer, value)?))
+    }
+
+    /// Writes values as JSON, one on each line, as far as the tenant's budget allows.
+    pub fn json_lines(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        values: impl IntoIterator<Item = impl Serialize>,
+    ) -> Result<Answer, Problem> {
+        self.write(tenant, |writer| {
+            values.into_iter().try_for_each(|value| {
+                serde_json::to_writer(&mut *writer, &value)?;
+                writer.write_all(b"\n")
+            })
+        })
+    }
+
+    fn write(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        write: impl FnOnce(&mut Writer<'_>) -> io::Result<()>,
+    ) -> Result<Answer, Problem> {
         let (parts, part) = (Parts::default(), Vec::new());
         let mut writer = Writer { answers: self, tenant, parts, part, is_refused: false };
-        match serde_json::to_writer(&mut writer, value) {
+        match write(&mut writer) {
             Ok(()) => Ok(Answer { parts: writer.finish() }),
             Err(_) if writer.is_refused => Err(self.refused()),
             Err(error) => Err(Problem::internal(error)),
@@ -191,6 +213,11 @@ impl Answer {
     /// With other headers than those of a JSON answer.
     pub fn into_body(self) -> Body {
         Body::new(self.parts)
+    }
+
+    /// For a body of several answers.
+    pub fn into_parts(self) -> VecDeque<Bytes> {
+        self.parts.parts
     }
 }
 

@@ -12,6 +12,8 @@ use windlass_views::execution_id;
 
 /// Entries of a list in one answer.
 const PAGE: usize = 100;
+/// Records of evidence in one answer: the most that a server returns.
+const EVIDENCE_PAGE: &str = "1000";
 
 /// Returns the object that represents an execution everywhere.
 pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
@@ -38,9 +40,28 @@ pub fn get_value(client: &Client, shown: &Value) -> Result<Option<Value>, ApiErr
     client.get(&path.split('/').collect::<Vec<_>>(), &[]).map(Some)
 }
 
-/// Returns attempts, ends and acts of people, as a chain of hashes.
-pub fn get_evidence(client: &Client, id: ExecutionId) -> Result<Vec<Value>, ApiError> {
-    list_pages(client, &["executions", &execution_id(id), "evidence"], "evidence", &[], usize::MAX)
+/// One page of evidence.
+#[derive(Debug, Default)]
+pub struct EvidencePage {
+    pub records: Vec<Value>,
+    /// Of the last page, if the folder has a key.
+    pub anchor: Option<Value>,
+    /// None after the last page.
+    pub cursor: Option<String>,
+}
+
+/// Returns attempts, ends and acts of people, as a chain of hashes, from a cursor on.
+pub fn get_evidence(
+    client: &Client,
+    id: ExecutionId,
+    cursor: Option<&str>,
+) -> Result<EvidencePage, ApiError> {
+    let mut query = vec![("limit", EVIDENCE_PAGE)];
+    query.extend(cursor.map(|cursor| ("cursor", cursor)));
+    let mut page = client.get(&["executions", &execution_id(id), "evidence"], &query)?;
+    let records = page["evidence"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let cursor = page["pagination"]["cursor"].as_str().map(str::to_owned);
+    Ok(EvidencePage { records, anchor: page.get("anchor").cloned(), cursor })
 }
 
 /// Returns the definition as a picture, coloured by what became of each step.

@@ -13,8 +13,8 @@ pub use connection::Need;
 pub use definitions::{list_workflows, newest_version, workflow_ids};
 pub use error::ApiError;
 pub use executions::{
-    OPEN, follow, get_evidence, get_execution, get_picture, get_status, get_value, list_executions,
-    list_executions_of,
+    EvidencePage, OPEN, follow, get_evidence, get_execution, get_picture, get_status, get_value,
+    list_executions, list_executions_of,
 };
 
 use crate::data::Data;

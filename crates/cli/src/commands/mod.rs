@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod bench;
+mod compensation;
 pub mod evidence;
 pub mod executions;
 mod failure;

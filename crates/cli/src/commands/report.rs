@@ -1,5 +1,6 @@
 //! Reports about executions that several commands print.
 
+use super::compensation::format_compensation;
 use super::counted;
 use super::failure::FailureReport;
 use crate::api::{Client, get_status};
@@ -62,6 +63,10 @@ pub fn report_end(failure: FailureReport<'_>, client: &Rc<Client>, execution: &V
         _ => {}
     }
     report_failures(failure, execution);
+    let compensation = format_compensation(execution, client.flag());
+    if !compensation.is_empty() {
+        say(&compensation);
+    }
     Ok(())
 }
 

@@ -27,6 +27,7 @@ mod retry_partial;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod sagas;
 mod second_process;
 mod slips;
 mod terminal;

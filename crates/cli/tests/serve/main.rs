@@ -33,6 +33,7 @@ mod repeats;
 mod rig;
 mod rights;
 mod rows;
+mod sagas;
 mod secure;
 mod starting;
 mod streams;

@@ -9,6 +9,9 @@ use windlass_expr::NOW;
 
 /// Roots of the outputs of actions, by action.
 pub(super) const OUTPUTS: [&str; 2] = ["actions", "steps"];
+
+/// Names that only a compensation reads: the failure of the run, and the key of the call.
+const OF_HOOKS: [&str; 2] = ["failure", "idempotencyKey"];
 /// Roots of the inputs of a run.
 const INPUTS: [&str; 2] = ["inputs", "workload"];
 /// Other names that an input may read.
@@ -182,7 +185,7 @@ impl Reads<'_> {
                     let message = format!("action `{}` reads the outputs of all actions", self.name());
                     problems.add("E0177", &seen.at, message, "name one: `actions.ID.output`".to_owned());
                 }
-                _ if OTHERS.contains(&root) => {}
+                _ if OTHERS.contains(&root) || is_hook && OF_HOOKS.contains(&root) => {}
                 _ => {
                     let message = format!("action `{}` reads `{root}`, which does not exist", self.name());
                     let hint =

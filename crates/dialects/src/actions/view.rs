@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{Failure, Kind, Net, Outcome, Phase, RunId, StepId};
-use windlass_protocol::Pipeline;
+use windlass_kernel::net::Step;
+use windlass_kernel::{Failure, Kind, Outcome, Phase, StepId};
 use windlass_views::{
     AnswerBudget, DialectView, End, Firing, History, Leases, ViewInput, execution_id, time,
 };
@@ -19,13 +18,13 @@ fn build_view(input: &ViewInput<'_>, _: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, leases, .. } = *input;
     let newest: BTreeMap<StepId, &Firing> = history.whole().map(|firing| (firing.step, firing)).collect();
     let approvals = net.steps().filter_map(|(id, step)| Some((step.approves?, *newest.get(&id)?))).collect();
-    let view = RunView { net, history, leases, newest, approvals };
+    let view = RunView { history, leases, newest, approvals };
     let actions = net.steps().filter(|(_, step)| step.approves.is_none());
     json!({
         "runId": execution_id(history.state().head.id),
         "status": status(history.state().phase()),
         "actions": actions.map(|(id, step)| view.action(id, step)).collect::<Vec<_>>(),
-        "compensation": view.compensation(),
+        "compensation": history.compensation(net),
     })
 }
 
@@ -41,7 +40,6 @@ fn status(phase: Phase) -> &'static str {
 }
 
 struct RunView<'v> {
-    net: &'v Net,
     history: &'v History,
     leases: &'v Leases,
     newest: BTreeMap<StepId, &'v Firing>,
@@ -104,82 +102,6 @@ impl RunView<'_> {
             Some(Kind::Ready | Kind::Waiting | Kind::Offered) | None => "Pending",
         }
     }
-
-    fn compensation(&self) -> Value {
-        let entries = self.compensation_entries();
-        let count = |outcomes: &[&str]| {
-            let is_one = |entry: &&Value| outcomes.iter().any(|outcome| entry["outcome"] == *outcome);
-            entries.iter().filter(is_one).count()
-        };
-        json!({
-            "attempted": count(&["Succeeded", "Failed", "Running", "Cancelled"]),
-            "succeeded": count(&["Succeeded"]),
-            "failed": count(&["Failed"]),
-            "nonCompensable": count(&["NonCompensable"]),
-            "entries": entries,
-        })
-    }
-
-    /// The hooks in the order in which they run, then the actions that have none.
-    fn compensation_entries(&self) -> Vec<Value> {
-        let state = self.history.state();
-        let is_due = state.head.decided.is_some_and(|decided| match decided.outcome {
-            Outcome::Failed | Outcome::Cancelled => decided.compensate,
-            Outcome::Completed | Outcome::Partial => false,
-        });
-        if !is_due {
-            return Vec::new();
-        }
-        let completed = self
-            .history
-            .whole()
-            .filter(|firing| firing.end == Some(End::Completed) && self.net.step(firing.step).side_effecting);
-        let (undoable, others): (Vec<&Firing>, Vec<&Firing>) =
-            completed.partition(|firing| self.net.step(firing.step).compensation.is_some());
-        let mut hooks: Vec<(&Firing, &Firing)> =
-            undoable.iter().filter_map(|firing| Some((*firing, self.history.hook(firing.run)?))).collect();
-        hooks.sort_by_key(|(_, hook)| hook.run);
-        let owed: Vec<RunId> = state.owed.values().map(|(run, _)| *run).collect();
-        let mut waiting: Vec<&Firing> =
-            undoable.into_iter().filter(|firing| self.history.hook(firing.run).is_none()).collect();
-        waiting.sort_by_key(|firing| owed.iter().position(|run| *run == firing.run));
-        let waiting_as = if state.phase().is_ended() { "NotRun" } else { "Pending" };
-        let ran =
-            hooks.into_iter().map(|(of, hook)| self.hook_entry(of, Some(hook), self.hook_outcome(hook)));
-        let not_ran = waiting.into_iter().map(|of| self.hook_entry(of, None, waiting_as));
-        let none = others.into_iter().map(|of| self.hook_entry(of, None, "NonCompensable"));
-        ran.chain(not_ran).chain(none).collect()
-    }
-
-    fn hook_outcome(&self, hook: &Firing) -> &'static str {
-        match hook.end {
-            Some(End::Completed) => "Succeeded",
-            Some(End::Failed { .. }) => "Failed",
-            Some(End::Skipped(_) | End::Cancelled) => "Cancelled",
-            None => "Running",
-        }
-    }
-
-    fn hook_entry(&self, of: &Firing, hook: Option<&Firing>, outcome: &str) -> Value {
-        let step = self.net.step(of.step);
-        let operation = step.compensation.as_ref().and_then(|hook| operation(&hook.work));
-        let key = format!("{}:{}:compensate", execution_id(self.history.state().head.id), step.name);
-        json!({
-            "actionId": step.name,
-            "operation": operation,
-            "idempotencyKey": step.compensation.as_ref().map(|_| key),
-            "attempts": hook.map_or(0, |hook| hook.attempts),
-            "outcome": outcome,
-            "error": hook.and_then(|hook| hook.failure.as_ref()).map(error),
-        })
-    }
-}
-
-/// The label of its task, which stays when an adapter replaces the kind.
-fn operation(work: &Work) -> Option<String> {
-    let Work::Task { spec } = work else { return None };
-    let pipeline: Pipeline = serde_json::from_value((**spec).clone()).ok()?;
-    pipeline.tasks.into_iter().next().map(|task| task.label)
 }
 
 fn approval_status(approval: &Firing) -> &'static str {

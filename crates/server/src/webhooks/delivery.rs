@@ -1,6 +1,5 @@
 //! One attempt to deliver an event, and the schedule of retries.
 
-use super::canonical::canonical;
 use super::signature::{Secret, of_body, of_message};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -8,6 +7,7 @@ use serde_json::Value;
 use std::time::Duration;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{DeliveryAttempt, DeliveryState, NewDelivery};
+use windlass_views::canonical;
 use windlass_worker::egress::Egress;
 
 /// Maximum time for the response of a receiver, which should enqueue the event and respond.

@@ -3,12 +3,11 @@
 //! | module | content |
 //! |---|---|
 //! | [`event`] | the seven events, made from the messages of a feed |
-//! | [`canonical`], [`signature`] | the signed form of a body, and its signatures |
+//! | [`signature`] | the signatures of a body in its canonical form |
 //! | [`courier`] | the task that finds events and sends them in order |
 //! | [`ready`] | the queues of receivers |
 //! | [`delivery`] | one attempt, its result, and the schedule of retries |
 
-pub(crate) mod canonical;
 pub(crate) mod courier;
 pub(crate) mod delivery;
 pub(crate) mod event;

@@ -1,6 +1,5 @@
 //! The delivery of one execution's events: from its feed into the outbox, and from there to the receiver.
 
-use super::canonical::canonical;
 use super::delivery::{DeliveryRequest, outcome};
 use super::event::{Subject, WebhookEvent, body, event};
 use super::signature::Secret;
@@ -14,7 +13,7 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{
     Applied, DeliverySource, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery,
 };
-use windlass_views::{Message, workflow_id};
+use windlass_views::{Message, canonical, workflow_id};
 
 /// Number of deliveries read at a time.
 const PAGE: usize = 16;

@@ -1,13 +1,13 @@
 //! Signatures of webhooks. The body has the field `signature` of the specification; the headers are those of Standard
 //! Webhooks, which also cover the id and the time, so that a copy cannot be replayed later.
 
-use super::canonical::canonical;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
 use std::fmt;
+use windlass_views::canonical;
 
 pub(crate) const SECRET_PREFIX: &str = "whsec_";
 /// Bytes of a new secret; Standard Webhooks requires 24 to 64.

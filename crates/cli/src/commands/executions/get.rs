@@ -1,6 +1,7 @@
 //! `windlass executions get`
 
 use crate::api::{Client, get_execution, get_picture};
+use crate::commands::compensation::format_compensation;
 use crate::commands::counted;
 use crate::commands::failure::{FailureReport, Files};
 use crate::commands::graph::{Drawn, put};
@@ -100,6 +101,10 @@ fn page(client: &Client, execution: &Value, failures: &str) -> anyhow::Result<St
     }
     if !failures.is_empty() {
         writeln!(out, "{failures}")?;
+    }
+    let compensation = format_compensation(execution, client.flag());
+    if !compensation.is_empty() {
+        writeln!(out, "{compensation}")?;
     }
     if execution["outputs"].is_object() {
         let (outputs, rest) = format_outputs(client, execution)?;

@@ -5,12 +5,12 @@ use crate::auth::Caller;
 use crate::body::parse;
 use crate::host::now;
 use crate::problem::{Problem, ProblemCode};
-use crate::webhooks::canonical::canonical;
 use axum::http::HeaderMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{Catalog, IdempotencyKey, WorkflowId};
+use windlass_views::canonical;
 
 const HEADER: &str = "x-idempotency-key";
 const LENGTH_MAX: usize = 255;
