@@ -98,5 +98,23 @@ pub fn is_reference(value: &Value) -> bool {
     names(value) || value.get("value").is_some_and(names)
 }
 
+/// Bytes of large outputs that complete the summary for a final step. The arguments of one program have to fit into
+/// memory; beyond this, outputs stay references.
+pub const SUMMARY_BYTES_MAX: u64 = 32 << 20;
+
+/// Returns the references to large outputs in the summary for a final step, as far as the outputs fit. The engine made
+/// the summary, so references at these places are genuine.
+pub fn summary_references(summary: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let steps = summary.get_mut("results").and_then(Value::as_object_mut).into_iter().flatten();
+    let firings = steps.filter_map(|(_, firings)| firings.as_array_mut()).flatten();
+    let mut left = SUMMARY_BYTES_MAX;
+    firings.filter_map(|firing| firing.get_mut("output")).filter(move |output| {
+        let bytes = output.get("bytes").and_then(Value::as_u64).unwrap_or(SUMMARY_BYTES_MAX);
+        let fits = key(output).is_some() && bytes <= left;
+        left -= if fits { bytes } else { 0 };
+        fits
+    })
+}
+
 #[cfg(test)]
 mod tests;

@@ -49,6 +49,10 @@ impl Values {
                     let found = find_answer(journal, *run, *fence);
                     self.answers.insert((*run, *fence), found);
                 }
+                Need::Firings => {
+                    let found = self.firings.get_or_insert_default();
+                    journal.iter().for_each(|record| found.note(record));
+                }
                 Need::Artifact(_) => {}
             }
         }

@@ -363,6 +363,17 @@ impl<'b> Execution<'b> {
         }
     }
 
+    /// Returns whether the arguments of a step-run are the summary for the final step.
+    #[must_use]
+    pub fn reads_summary(&self, net: &Net, run: &StepRun) -> bool {
+        net.policy().final_reads_firings
+            && match &run.role {
+                Role::Final => true,
+                Role::Iteration { of, .. } => self.run(*of).is_some_and(|of| of.role == Role::Final),
+                Role::Routed | Role::Hook { .. } | Role::Tool { .. } => false,
+            }
+    }
+
     pub(crate) fn enclosing_iteration(&self, net: &Net, step: StepId, path: &Path) -> Option<(RunId, u32)> {
         let region = net.step(step).region?;
         let run = self.regions.get(&(region, path.parent()))?;

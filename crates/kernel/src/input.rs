@@ -1,6 +1,7 @@
 //! Inputs of an execution, and the reasons for which the kernel rejects them.
 
 use crate::event::{Import, ManualNote, Parent, StartWhen, Times};
+use crate::firings::Firings;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Patch};
@@ -246,6 +247,8 @@ pub enum Need {
     Items(RunId),
     /// Ends of the iterations of a loop.
     Results(RunId),
+    /// Ended firings of the whole execution.
+    Firings,
     Artifact(String),
     /// The answer accepted under this fence, if any (R16).
     Answer(RunId, Fence),
@@ -257,6 +260,7 @@ pub struct Values {
     pub outputs: BTreeMap<RunId, Arc<Value>>,
     pub items: BTreeMap<RunId, Arc<Value>>,
     pub results: BTreeMap<RunId, IterationEnds>,
+    pub firings: Option<Box<Firings>>,
     /// `None` if the artifact is missing or its content has changed.
     pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,

@@ -14,6 +14,7 @@ mod decide;
 mod event;
 mod evolve;
 mod execution;
+mod firings;
 mod ids;
 mod input;
 pub mod net;
@@ -39,6 +40,7 @@ pub use evolve::{evolve, replay};
 pub use execution::{
     Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, ParkedIteration, Scope, Token,
 };
+pub use firings::Firings;
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, IterationEnds, IterationFailure,

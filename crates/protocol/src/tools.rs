@@ -16,6 +16,8 @@ pub struct ToolRow {
     pub internal: &'static [&'static str],
     /// Whether it starts processes, which run as the user of the worker.
     pub runs_programs: bool,
+    /// Whether its program gets all arguments of the step, and not only those that templates name.
+    pub gets_args: bool,
     /// Whether playbooks name it. The others are what nodes of workflows become.
     pub in_playbooks: bool,
 }
@@ -39,6 +41,7 @@ impl ToolRow {
         shared: &[],
         internal: &[],
         runs_programs: false,
+        gets_args: false,
         in_playbooks: true,
     };
 
@@ -158,6 +161,7 @@ tools! {
             CWD,
         ],
         runs_programs: true,
+        gets_args: true,
         ..ToolRow::USUAL
     },
     Script: ToolRow {
@@ -174,6 +178,7 @@ tools! {
             idle("job", "The Kubernetes job of other engines", "remove it: the script runs on the worker"),
         ],
         runs_programs: true,
+        gets_args: true,
         ..ToolRow::USUAL
     },
     Container: ToolRow {
@@ -281,6 +286,7 @@ tools! {
         ],
         in_playbooks: false,
         runs_programs: true,
+        gets_args: true,
         ..ToolRow::USUAL
     },
     Filter: ToolRow {

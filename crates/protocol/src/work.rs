@@ -77,6 +77,9 @@ pub struct Scope {
     pub ctx: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arc<Value>>,
+    /// The arguments are the summary for a final step: the outputs in its `results` may be references.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iter: Option<Iter>,
     /// Iterations of the loops around that the work names, by step, from the inside.

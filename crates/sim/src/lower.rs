@@ -36,6 +36,7 @@ fn policy(scenario: &Scenario, firings_per_decide: u32) -> Policy {
         },
         final_failure: if scenario.final_partial { FinalFailure::Partial } else { FinalFailure::Fail },
         final_step_on_cancel: scenario.final_on_cancel,
+        final_reads_firings: scenario.final_step.is_some(),
         failure: match scenario.failure {
             s::Failure::FailFast => FailureMode::FailFast,
             s::Failure::Continue => FailureMode::Continue,

@@ -76,6 +76,37 @@ fn pbk_12_large_results_args_and_context_are_references_that_templates_read_thro
     place.windlass(&["admin", "check"]).expect(0);
 }
 
+/// A list over 64 KiB is a reference in the journal; iterations get its items all the same, also after a crash.
+#[test]
+fn a_loop_over_a_large_list_gives_each_iteration_its_item() {
+    let place = Place::playing(
+        r#"
+workflow:
+- step: make
+  tool: {kind: python, code: 'result = [{"text": "x" * 50000, "n": n} for n in range(4)]'}
+  next: each
+- step: each
+  loop: {in: '{{ make }}', iterator: row}
+  tool:
+    kind: python
+    args: {row: '{{ iter.row }}'}
+    code: |
+      import os, time
+      while row["n"] == 2 and not os.path.exists("go"):
+          open("waits", "w")
+          time.sleep(0.02)
+      open("seen", "a").write(f"{row['n']} {len(row['text'])}\n")
+"#,
+    );
+    let running = place.start(&["run", "play.yaml"]);
+    until("the third iteration runs", || place.path("waits").exists().then_some(()));
+    running.signal(rustix::process::Signal::KILL);
+    running.end();
+    place.write("go", "");
+    place.windlass(&["run", "--resume", "@last"]).expect(0);
+    assert_eq!(place.lines("seen"), ["0 50000", "1 50000", "2 50000", "3 50000"]);
+}
+
 #[test]
 fn an_artifact_that_was_lost_fails_the_step_that_reads_it_and_nothing_else() {
     let place = Place::playing(

@@ -30,6 +30,7 @@ mod rig;
 mod sagas;
 mod second_process;
 mod slips;
+mod summary;
 mod terminal;
 mod waiting;
 mod workflows;

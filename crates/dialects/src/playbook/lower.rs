@@ -5,6 +5,7 @@ use super::keychain::carried;
 use super::language::Templates;
 use super::model::{ArcDef, Executor, Playbook, StepDef, TaskDef};
 use super::pure::pure;
+use super::summary;
 use crate::diagnostic::Problems;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,7 @@ fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
         entry: Some(executor.entry_step.as_ref().and_then(id).unwrap_or(StepId(0))),
         finish: executor.final_step.as_ref().and_then(id).map_or(Finish::Nothing, Finish::Step),
         final_failure: executor.final_failure,
+        final_reads_firings: summary::is_read(playbook),
         failure: executor.failure,
         end: executor.end,
         recovery: Recovery::ResumeStep,
@@ -87,7 +89,8 @@ struct WantedResults<'p> {
 
 impl<'p> WantedResults<'p> {
     fn of(playbook: &'p Playbook) -> WantedResults<'p> {
-        let mut wanted = WantedResults { names: BTreeSet::new(), all: false };
+        let all = summary::mentions_results(playbook);
+        let mut wanted = WantedResults { names: BTreeSet::new(), all };
         for read in playbook.steps.iter().flat_map(StepDef::reads) {
             match (read.root.as_str(), read.key.as_deref()) {
                 ("steps", None) => wanted.all = true,
@@ -109,10 +112,14 @@ fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {
     Some(JoinArc { guard: arc.guard.clone(), args: arc.args.clone(), ..JoinArc::to(to) })
 }
 
-/// What needs a credential needs a worker.
+/// What needs a credential needs a worker. So does a final step that reads large results, which only workers load.
 fn work(playbook: &Playbook, def: &StepDef) -> Work {
     let keychain = carried(playbook, def);
-    let alone = if keychain.is_empty() { pure(def).or_else(|| child(def)) } else { None };
+    let alone = if keychain.is_empty() && !summary::reads_firings(playbook, def) {
+        pure(def).or_else(|| child(def))
+    } else {
+        None
+    };
     alone.unwrap_or_else(|| Work::task(pipeline(playbook, def, keychain)))
 }
 

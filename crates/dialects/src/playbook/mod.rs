@@ -12,6 +12,7 @@ mod parse;
 mod pure;
 mod reads;
 mod schema;
+mod summary;
 mod view;
 mod workbook;
 

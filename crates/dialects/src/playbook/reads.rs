@@ -2,6 +2,7 @@
 //! playbook runs, so each is a warning at its place.
 
 use super::model::{Playbook, StepDef};
+use super::summary;
 use crate::document::{Kind, Node};
 use crate::names;
 use crate::read::Reader;
@@ -78,6 +79,9 @@ impl<'p> Names<'p> {
         let workload = root.get("workload").map(Node::entries).unwrap_or_default();
         let mut bare = BTreeSet::new();
         collect_keys(root, &mut bare);
+        if playbook.executor.final_step.is_some() {
+            bare.extend(summary::NAMES.map(str::to_owned));
+        }
         for step in &playbook.steps {
             bare.extend(step.repeat.iter().map(|repeat| repeat.iterator.clone()));
         }

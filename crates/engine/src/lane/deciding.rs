@@ -415,8 +415,7 @@ impl<R> Lane<R> {
         let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
         for records in [self.open.records_of(id), syncing].into_iter().flatten() {
             let mut part = Values::default();
-            // Results of iterations are in more than these records.
-            let is_here = |need: &&Need| !matches!(need, Need::Results(_));
+            let is_here = |need: &&Need| !spans_commits(need);
             part.load(records, &needs.iter().filter(is_here).cloned().collect::<Vec<_>>());
             // That there is no answer in one of them says nothing about the other.
             part.answers.retain(|_, answer| answer.is_some());
@@ -434,12 +433,10 @@ impl<R> Lane<R> {
         self.read_missing(id);
     }
 
-    /// Reads the values that a blocked execution waits for. Iterations of loops end in many commits, so they are read
-    /// when all of them are on disk.
+    /// Reads the values that a blocked execution waits for. Those of many commits are read when all of them are on disk.
     pub(super) fn read_missing(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
-        let of_loops = live.missing.iter().any(|need| matches!(need, Need::Results(_)));
-        if live.missing.is_empty() || (of_loops && live.unwritten > 0) {
+        if live.missing.is_empty() || (live.unwritten > 0 && live.missing.iter().any(spans_commits)) {
             return;
         }
         let missing = std::mem::take(&mut live.missing);
@@ -456,7 +453,7 @@ impl<R> Lane<R> {
                     let what = format!("{need:?} is in no journal row");
                     return self.quarantine(id, what);
                 }
-                Need::Output(_) | Need::Items(_) | Need::Results(_) => {}
+                Need::Output(_) | Need::Items(_) | Need::Results(_) | Need::Firings => {}
             }
         }
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -521,11 +518,20 @@ fn verdict(rejected: &Rejected) -> protocol::Verdict {
     }
 }
 
+/// Whether a value follows from the records of many commits: iterations and firings.
+fn spans_commits(need: &Need) -> bool {
+    match need {
+        Need::Results(_) | Need::Firings => true,
+        Need::Output(_) | Need::Items(_) | Need::Artifact(_) | Need::Answer(..) => false,
+    }
+}
+
 fn holds(values: &Values, need: &Need) -> bool {
     match need {
         Need::Output(run) => values.outputs.contains_key(run),
         Need::Items(run) => values.items.contains_key(run),
         Need::Results(run) => values.results.contains_key(run),
+        Need::Firings => values.firings.is_some(),
         Need::Artifact(key) => values.artifacts.contains_key(key),
         Need::Answer(run, fence) => values.answers.contains_key(&(*run, *fence)),
     }
@@ -535,6 +541,7 @@ fn take_over(values: &mut Values, found: Values) {
     values.outputs.extend(found.outputs);
     values.items.extend(found.items);
     values.results.extend(found.results);
+    values.firings = found.firings.or(values.firings.take());
     values.artifacts.extend(found.artifacts);
     values.answers.extend(found.answers);
 }
@@ -546,8 +553,9 @@ fn remember<R>(live: &mut Live<R>, decision: &Decision) {
         let value = serde_json::from_slice(bytes).map(Arc::new);
         values.artifacts.insert(key.clone(), value.ok());
     }
-    // They were read for this decision, and the loop may have gone on since.
+    // They were read for this decision, and the execution may have gone on since.
     values.results.clear();
+    values.firings = None;
     for record in &decision.records {
         let Some((run, change)) = record.event.run_change() else { continue };
         match change {

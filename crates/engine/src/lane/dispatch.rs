@@ -186,6 +186,7 @@ fn scope<R>(live: &Live<R>, run: &StepRun, spec: &Value) -> Result<protocol::Sco
         workload: live.state.head.inputs.clone(),
         ctx: ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
         args: run.args.clone(),
+        summary: live.state.reads_summary(&live.net, run),
         iter,
         around,
         steps,
@@ -199,20 +200,22 @@ fn inputs_named_like_steps<R>(
     given: &[(String, Arc<Value>)],
     needs: &mut Vec<Need>,
 ) -> Vec<String> {
-    let inputs = &*live.state.head.inputs;
-    let whole = match windlass_artifact::key(inputs) {
-        None => Some(inputs),
-        Some(key) => match live.values.artifacts.get(key) {
-            Some(loaded) => loaded.as_deref(),
-            None => {
-                needs.push(Need::Artifact(key.to_owned()));
-                None
-            }
-        },
-    };
+    let whole = resolve(live, &live.state.head.inputs, needs);
     let names = whole.and_then(Value::as_object).into_iter().flat_map(|fields| fields.keys());
     let is_given = |name: &str| given.iter().any(|(step, _)| step == name);
     names.filter(|name| live.net.find(name).is_some() && !is_given(name)).cloned().collect()
+}
+
+/// The value, or the large value that it refers to; None while that one is read, or if it is lost.
+fn resolve<'l, R>(live: &'l Live<R>, value: &'l Value, needs: &mut Vec<Need>) -> Option<&'l Value> {
+    let Some(key) = windlass_artifact::key(value) else { return Some(value) };
+    match live.values.artifacts.get(key) {
+        Some(loaded) => loaded.as_deref(),
+        None => {
+            needs.push(Need::Artifact(key.to_owned()));
+            None
+        }
+    }
 }
 
 /// The loops around that the work reads: they have no output while they go on.
@@ -243,7 +246,10 @@ fn describe_iteration<R>(
     };
     let item = match &spec.kind {
         LoopKind::ForEach { .. } => match live.values.items.get(&of) {
-            Some(items) => items.get(index as usize).cloned().unwrap_or_default(),
+            Some(items) => {
+                let items = resolve(live, items, needs);
+                items.and_then(|items| items.get(index as usize)).cloned().unwrap_or_default()
+            }
             None => {
                 needs.push(Need::Items(of));
                 return None;

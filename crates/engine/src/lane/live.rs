@@ -92,6 +92,7 @@ impl<R> Live<R> {
             return;
         }
         self.values.results.clear();
+        self.values.firings = None;
         if self.values.outputs.len() > VALUES_MAX {
             self.values.outputs.clear();
         }

@@ -2,12 +2,14 @@
 
 use super::{Accepted, Draft};
 use crate::event::Event;
-use crate::execution::Finale;
+use crate::execution::{FailureNote, Finale};
+use crate::firings::Firings;
 use crate::ids::{Path, RunId, StepId};
+use crate::input::{Need, Rejected};
 use crate::net::{FinalFailure, Finish, Join};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Role};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
@@ -59,7 +61,7 @@ fn finalize(d: &mut Draft<'_>) -> Accepted {
             if d.head().finale == Finale::NotRun && (!cancelled || policy.final_step_on_cancel) =>
         {
             d.emit(Event::Finalizing)?;
-            let args = Some(Arc::new(build_summary(d)));
+            let args = Some(Arc::new(build_summary(d, step)?));
             let run = d.next_run();
             d.emit(Event::Fired { run, step, path: Path::default(), token: None, role: Role::Final, args })
         }
@@ -68,26 +70,37 @@ fn finalize(d: &mut Draft<'_>) -> Accepted {
     }
 }
 
-/// Returns the arguments of the final step: counts, references to results, the first failures (PBK-18).
-fn build_summary(d: &Draft<'_>) -> Value {
+/// Returns the arguments of the final step: counts, and the results and failures of other steps if it reads them
+/// (PBK-18).
+fn build_summary(d: &Draft<'_>, step: StepId) -> Result<Value, Rejected> {
     let counts = &d.head().counts;
-    let results: Map<String, Value> = d
-        .state
-        .latest
-        .iter()
-        .map(|((step, _), run)| (d.net.step(*step).name.clone(), json!({ "$output": run })))
-        .collect();
-    let failures: Vec<Value> = d.head().failures.iter().map(|note| {
-        json!({ "step": d.net.step(note.step).name, "code": note.failure.code, "message": note.failure.message })
-    }).collect();
-    json!({
+    let mut summary = json!({
         "execution_id": d.head().id.to_string(),
         "status": d.head().decided.map(|decided| decided.outcome),
         "steps": { "completed": counts.completed, "failed": counts.failed, "skipped": counts.skipped },
         "branches": { "well": counts.branches_well, "failed": counts.branches_failed },
-        "results": results,
-        "failures": failures,
-    })
+    });
+    if let Value::Object(fields) = &mut summary {
+        match d.net.policy().final_reads_firings {
+            true => load_firings(d)?.describe(d.net, step, fields),
+            false => drop(fields.insert("failures".into(), list_noted(d))),
+        }
+    }
+    Ok(summary)
+}
+
+/// Returns the ended firings: those in the journal, and those of this decision.
+fn load_firings(d: &Draft<'_>) -> Result<Firings, Rejected> {
+    let Some(earlier) = &d.given.values.firings else { return Err(Rejected::Needs(vec![Need::Firings])) };
+    let mut firings = (**earlier).clone();
+    d.records.iter().for_each(|record| firings.note(record));
+    Ok(firings)
+}
+
+/// Returns the first failures as far as the state holds them.
+fn list_noted(d: &Draft<'_>) -> Value {
+    let describe = |note: &FailureNote| json!({ "step": d.net.step(note.step).name, "code": note.failure.code, "message": note.failure.message });
+    d.head().failures.iter().map(describe).collect()
 }
 
 pub(super) fn awaits_uploads(d: &Draft<'_>) -> bool {

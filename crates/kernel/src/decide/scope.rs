@@ -109,6 +109,8 @@ pub(super) struct View<'d, 'a> {
     event: Option<GuardEvent<'d>>,
     /// The loop run and index of the iteration that `iter` describes.
     iteration: Option<(RunId, u32)>,
+    /// The arguments are the summary for the final step, with references to large outputs.
+    summary: bool,
     needs: RefCell<Vec<Need>>,
     /// The key of an artifact that is missing.
     gone: RefCell<Option<String>>,
@@ -123,6 +125,7 @@ impl<'d, 'a> View<'d, 'a> {
             ctx: draft.head().ctx.clone(),
             event: None,
             iteration: None,
+            summary: false,
             needs: RefCell::default(),
             gone: RefCell::default(),
         }
@@ -134,6 +137,7 @@ impl<'d, 'a> View<'d, 'a> {
             view.ctx = ctx.clone();
         }
         view.iteration = draft.state.iteration_of(draft.net, run);
+        view.summary = draft.state.reads_summary(draft.net, run);
         view
     }
 
@@ -386,7 +390,15 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     fn args(&self) -> Option<Cow<'_, Value>> {
-        self.resolve(Cow::Borrowed(self.args.as_deref()?))
+        let args = self.resolve(Cow::Borrowed(self.args.as_deref()?))?;
+        if !self.summary {
+            return Some(args);
+        }
+        let mut summary = args.into_owned();
+        for output in windlass_artifact::summary_references(&mut summary) {
+            *output = self.resolve(Cow::Owned(output.take())).map_or(Value::Null, Cow::into_owned);
+        }
+        Some(Cow::Owned(summary))
     }
 
     fn inputs(&self) -> Option<Cow<'_, Value>> {

@@ -138,7 +138,9 @@ pub(super) fn failed(
         state.latest.insert((run.step, run.path.clone()), id);
     }
     state.head.counts.failed += u64::from(!matches!(run.role, Role::Iteration { .. }));
-    if !deferred && state.head.failures.len() < FAILURE_NOTES_MAX {
+    // The first unhandled failure is the reason of the end, however many were handled before it.
+    let is_reason = || !handled && state.head.failures.iter().all(|note| note.handled);
+    if !deferred && (state.head.failures.len() < FAILURE_NOTES_MAX || is_reason()) {
         let note = FailureNote { step: run.step, handled, failure: failure.clone() };
         Arc::make_mut(&mut state.head.failures).push(note);
     }

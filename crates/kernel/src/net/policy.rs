@@ -126,6 +126,9 @@ pub struct Policy {
     pub finish: Finish,
     pub final_failure: FinalFailure,
     pub final_step_on_cancel: bool,
+    /// The final step reads the results or failures of other steps, so they are read from the journal for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub final_reads_firings: bool,
     pub failure: FailureMode,
     pub end: EndPolicy,
     pub max_parallel: Option<u32>,

@@ -241,7 +241,7 @@ pub struct LoopSpec {
 }
 
 impl LoopSpec {
-    fn reads(&self) -> impl Iterator<Item = &Read> {
+    pub fn reads(&self) -> impl Iterator<Item = &Read> {
         let kind: &[Read] = match &self.kind {
             LoopKind::ForEach { items } => items.reads(),
             LoopKind::Count { times } => times.reads(),

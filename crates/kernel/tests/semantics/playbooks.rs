@@ -291,20 +291,83 @@ fn pbk_17_a_final_step_that_routing_ran_does_not_run_again() {
     assert_eq!(drive.done("wrap"), "completed");
 }
 
+/// Returns the arguments of the final step that has fired.
+fn summary(drive: &Drive, step: &str) -> Value {
+    (**drive.state.run(drive.firing(step)).unwrap().args.as_ref().unwrap()).clone()
+}
+
 #[test]
 fn pbk_18_the_final_step_receives_a_summary() {
-    let mut drive = with_final(|_| {});
+    let mut drive = with_final(|policy| policy.final_reads_firings = true);
     drive.fail("a", "X");
-    drive.done("b");
-    let run = drive.state.run(drive.firing("wrap")).unwrap();
-    let args = run.args.as_deref().unwrap();
+    drive.done_with("b", json!({ "n": 1 }));
+    let args = summary(&drive, "wrap");
     assert_eq!(args["execution_id"], json!("00000000000000000000000000000007"));
     assert_eq!(args["status"], json!("failed"));
     assert_eq!(args["steps"], json!({ "completed": 1, "failed": 1, "skipped": 0 }));
     assert_eq!(args["branches"], json!({ "well": 1, "failed": 0 }));
+    let failed = &args["failures"][0];
+    assert_eq!(
+        (&failed["step"], &failed["nodeId"], &failed["code"]),
+        (&json!("a"), &json!("a"), &json!("X"))
+    );
+    assert_eq!(
+        (&failed["attempt"], &failed["firing"], &failed["handled"]),
+        (&json!(1), &json!(1), &json!(false))
+    );
+    let completed = json!([{ "firing": 1, "path": [], "status": "completed", "output": { "n": 1 } }]);
+    let failed = json!([{ "firing": 1, "path": [], "status": "failed", "output": null }]);
+    assert_eq!(args["results"], json!({ "a": failed, "b": completed }));
+    assert_eq!(args["omitted"], json!({ "results": {}, "failures": 0 }));
+}
+
+#[test]
+fn a_final_step_that_reads_no_firings_gets_counts_and_notes_of_failures() {
+    let mut drive = with_final(|_| {});
+    drive.fail("a", "X");
+    drive.done("b");
+    let args = summary(&drive, "wrap");
     assert_eq!(args["failures"], json!([{ "step": "a", "code": "X", "message": "it said X" }]));
-    let output = args["results"]["b"]["$output"].as_u64();
-    assert!(output.is_some_and(|run| RunId(run) < drive.firing("wrap")), "{args}");
+    assert_eq!(args.get("results"), None);
+}
+
+/// A step that fires again and again until it fails.
+fn polling() -> Step {
+    choice("poll", vec![arc(0, "event.name == 'step.done'")])
+}
+
+#[test]
+fn a_summary_lists_the_newest_firings_of_each_step_and_counts_the_others() {
+    let policy = Policy { finish: Finish::Step(StepId(1)), final_reads_firings: true, ..policy() };
+    let mut drive = Drive::started(policy, vec![polling(), task("wrap", &[])]);
+    for number in 1..1_500 {
+        drive.done_with("poll", json!(number));
+    }
+    drive.fail("poll", "X");
+    let args = summary(&drive, "wrap");
+    let listed = args["results"]["poll"].as_array().unwrap();
+    assert_eq!((listed.len(), &args["omitted"]["results"]), (1_000, &json!({ "poll": 500 })));
+    assert_eq!((&listed[0]["firing"], &listed[0]["output"]), (&json!(501), &json!(501)));
+    assert_eq!((&listed[999]["firing"], &listed[999]["status"]), (&json!(1_500), &json!("failed")));
+}
+
+#[test]
+fn outputs_in_a_summary_are_bounded_and_the_newest_is_kept() {
+    let limits = Limits { inline_bytes: 8 << 20, ..Limits::default() };
+    let policy = Policy { finish: Finish::Step(StepId(1)), final_reads_firings: true, limits, ..policy() };
+    let mut drive = Drive::started(policy, vec![polling(), task("wrap", &[])]);
+    for _ in 0..3 {
+        drive.done_with("poll", json!("x".repeat(3 << 20)));
+    }
+    drive.fail("poll", "X");
+    let args = summary(&drive, "wrap");
+    let numbers: Vec<u64> = args["results"]["poll"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["firing"].as_u64().unwrap())
+        .collect();
+    assert_eq!((numbers, &args["omitted"]["results"]["poll"]), (vec![3, 4], &json!(2)));
 }
 
 #[test]

@@ -150,7 +150,11 @@ fn chain(rng: &mut Rng) -> NetSpec {
         Finish::Nothing
     };
     let failure = *rng.pick(&[FailureMode::FailFast, FailureMode::Continue]);
-    NetSpec { steps, policy: Policy { join: Join::Each, finish, failure, ..policy(rng) } }
+    let final_reads_firings = finish != Finish::Nothing;
+    NetSpec {
+        steps,
+        policy: Policy { join: Join::Each, finish, final_reads_firings, failure, ..policy(rng) },
+    }
 }
 
 /// One step, many at once, one that waits for all; sometimes a loop in the middle.

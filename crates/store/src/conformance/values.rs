@@ -26,6 +26,7 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
         }
     }
     needs.extend([Need::Output(RunId(1 << 40)), Need::Items(RunId(0)), Need::Artifact("a".into())]);
+    needs.push(Need::Firings);
     needs.extend([Need::Answer(RunId(3), Fence(0)), Need::Answer(RunId(0), Fence(u64::MAX >> 1))]);
     let mut expected = Values::default();
     expected.load(&journal, &needs);
@@ -33,6 +34,7 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
     assert_eq!(found.outputs, expected.outputs);
     assert_eq!(found.items, expected.items);
     assert_eq!(found.results, expected.results);
+    assert_eq!(found.firings, expected.firings);
     assert_eq!(found.answers, expected.answers);
     assert_eq!(found.artifacts, BTreeMap::from([("a".to_owned(), None)]));
 }

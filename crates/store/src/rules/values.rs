@@ -38,6 +38,7 @@ pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> StoreResult<
                 values.load(&records, std::slice::from_ref(need));
             }
             Need::Results(run) => load_since_loop(journal, *run, &mut values)?,
+            Need::Firings => load_from(journal, 0, need, &mut values)?,
             Need::Artifact(_) => {}
         }
     }
@@ -54,7 +55,7 @@ pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> StoreResult<
 pub fn artifact_keys(needs: &[Need]) -> impl Iterator<Item = &String> {
     needs.iter().filter_map(|need| match need {
         Need::Artifact(key) => Some(key),
-        Need::Output(_) | Need::Items(_) | Need::Results(_) | Need::Answer(..) => None,
+        Need::Output(_) | Need::Items(_) | Need::Results(_) | Need::Firings | Need::Answer(..) => None,
     })
 }
 
@@ -68,15 +69,25 @@ fn find_rows(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Positi
     Ok(first.iter().map(|row| row.position).collect())
 }
 
-/// Loads the ends of a loop's iterations from all records since it began, a page at a time.
+/// Loads the ends of a loop's iterations from all records since it began.
 fn load_since_loop(journal: &impl JournalLookup, run: RunId, values: &mut Values) -> StoreResult<()> {
     let first = find_rows(journal, run)?.first().map(|position| journal.row_at(*position)).transpose()?;
     // The beginning of a loop without a list holds no value: the first row with one may be its end.
     let begins = |record: &Record| matches!(record.event, Event::LoopStarted { run: of, .. } if of == run);
-    let mut from = first.filter(|row| row.records.iter().any(begins)).map_or(0, |row| row.version);
+    let from = first.filter(|row| row.records.iter().any(begins)).map_or(0, |row| row.version);
+    load_from(journal, from, &Need::Results(run), values)
+}
+
+/// Loads what follows from all records since a version, a page at a time.
+fn load_from(
+    journal: &impl JournalLookup,
+    mut from: u64,
+    need: &Need,
+    values: &mut Values,
+) -> StoreResult<()> {
     loop {
         let rows = journal.rows_from(from, PAGE)?;
-        rows.iter().for_each(|row| values.load(&row.records, &[Need::Results(run)]));
+        rows.iter().for_each(|row| values.load(&row.records, std::slice::from_ref(need)));
         let Some(last) = rows.last() else { return Ok(()) };
         from = last.version + last.records.len() as u64;
     }

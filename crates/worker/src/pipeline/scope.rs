@@ -1,7 +1,7 @@
 //! What templates and rules of a pipeline see.
 //!
-//! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results`, `execution_id`, `_prev`, `_task`,
-//! `_attempt`, `_idempotency_key`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
+//! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results` (of tasks; in a final step also of steps),
+//! `execution_id`, `_prev`, `_task`, `_attempt`, `_idempotency_key`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
 //! and then, as in guards, among the keys that callers choose: the step's own result once it has one, results of its tasks,
 //! arguments, iteration, steps and tasks, `job.uuid`; context, workload. The name of a step or a task that has no result is
 //! undefined, whatever a caller sends.
@@ -146,6 +146,23 @@ impl<'r> View<'r> {
         self.resolved(earlier.chain(self.own.map(|own| (&self.work.step, own))))
     }
 
+    /// The results of other steps, for a final step.
+    fn summarized_results(&self) -> Found<'r> {
+        if self.work.scope.summary { part(self.args(), Some("results")) } else { None }
+    }
+
+    /// Results of the tasks before, over those of other steps.
+    fn all_results(&self) -> Value {
+        let mut all = self.resolved(self.cursor.results.iter());
+        if let (Value::Object(tasks), Some(others)) = (&mut all, self.summarized_results()) {
+            let others = others.as_object().into_iter().flatten();
+            for (step, firings) in others {
+                tasks.entry(step).or_insert_with(|| firings.clone());
+            }
+        }
+        all
+    }
+
     fn is_node(&self) -> bool {
         self.work.spec.get("node").is_some()
     }
@@ -285,8 +302,11 @@ impl Scope for View<'_> {
             ("iter", None) => self.whole_iter(),
             ("steps", Some(name)) => self.field(self.revealed(self.output(name)?), None),
             ("steps", None) => Some(Cow::Owned(self.outputs())),
-            ("results", Some(label)) => self.field(self.revealed(self.cursor.results.get(label)?), None),
-            ("results", None) => Some(Cow::Owned(self.resolved(self.cursor.results.iter()))),
+            ("results", Some(label)) => match self.cursor.results.get(label) {
+                Some(result) => self.field(self.revealed(result), None),
+                None => part(self.summarized_results(), key),
+            },
+            ("results", None) => Some(Cow::Owned(self.all_results())),
             ("execution_id", _) => Some(Cow::Owned(json!(execution_id(self.work)))),
             (NOW, _) => self.work.decided_ms.map(|ms| Cow::Owned(json!(ms))),
             ("_prev", _) => self.field(self.revealed(&self.cursor.prev), key),

@@ -7,7 +7,7 @@ use super::{CALLS_MAX, Call, Run, Stage, outcome, render};
 use crate::failure::failure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use windlass_artifact::Source;
+use windlass_artifact::{Source, summary_references};
 use windlass_protocol::{CHILD_KIND, ErrorClass, Failure, Outcome, Report, Task};
 use windlass_schemas::{Misfit, Schema};
 
@@ -21,10 +21,31 @@ impl Run {
                 child.map_or(Stage::Task, |child| Stage::Returned(outcome::of_child(child)))
             }
             None => {
+                self.complete_summary()?;
                 self.bind_args()?;
                 if self.pipeline.tasks.is_empty() { Stage::Complete } else { Stage::Task }
             }
         };
+        Ok(())
+    }
+
+    /// Puts large outputs in place of their references in the summary for a final step, once for all its tasks.
+    fn complete_summary(&mut self) -> Result<(), Trouble> {
+        if !self.work.scope.summary || self.cursor.args.is_some() {
+            return Ok(());
+        }
+        let view = View::new(&self.work, &self.cursor, &self.shelf);
+        let Some(args) = self.shelf.settled(Ok(view.args()))? else { return Ok(()) };
+        let mut summary = args.into_owned();
+        let mut is_complete = true;
+        for output in summary_references(&mut summary) {
+            is_complete = false;
+            *output = self.shelf.resolve(Cow::Owned(output.take())).map_or(Value::Null, Cow::into_owned);
+        }
+        self.shelf.settled(Ok(()))?;
+        if !is_complete {
+            self.cursor.args = Some(self.shelf.lighten(summary, Source::Outside));
+        }
         Ok(())
     }
 

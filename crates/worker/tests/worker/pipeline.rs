@@ -12,6 +12,7 @@ pub fn work(spec: Value) -> Work {
     let scope = Scope {
         workload: Arc::new(json!({ "url": "http://here", "size": 3 })),
         ctx: json!({ "seen": 1 }).as_object().unwrap().clone(),
+        summary: false,
         args: Some(Arc::new(json!({ "page": 1, "who": "token" }))),
         iter: None,
         around: Vec::new(),
