@@ -9,6 +9,7 @@ use crate::definitions::Definitions;
 use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
+use crate::page::SignInCodes;
 use crate::problem::{Problem, ProblemCode};
 use crate::readers::Readers;
 use crate::remote::RemoteWorkers;
@@ -58,6 +59,7 @@ pub struct App {
     pub compiling: Compiling,
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
+    pub(crate) sign_in_codes: SignInCodes,
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
@@ -132,6 +134,7 @@ impl App {
             compiling: Compiling::default(),
             versions,
             estimates: Estimates::default(),
+            sign_in_codes: SignInCodes::default(),
             pulse,
             remote,
             traces,

@@ -1,6 +1,7 @@
 //! Middleware of all routes: rate limits of clients without a valid token, and security headers for browsers.
 
 use crate::app::App;
+use crate::auth::cookie;
 use crate::client::ClientAddress;
 use crate::limits::{Rate, RateKey};
 use crate::problem::Problem;
@@ -60,7 +61,9 @@ pub(crate) async fn limit_anonymous(State(app): State<Arc<App>>, request: Reques
     if FREE.contains(&path) || path.starts_with(WEBSOCKETS) {
         return next.run(request).await;
     }
-    if !is_hook && !request.headers().contains_key(AUTHORIZATION) {
+    let has_credential =
+        request.headers().contains_key(AUTHORIZATION) || cookie::is_present(request.headers());
+    if !is_hook && !has_credential {
         return match take() {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.into_response(),

@@ -1,7 +1,7 @@
 //! The server process: the engine, its routes and its connections, from the start to the graceful stop.
 
 use crate::app::{App, Parts};
-use crate::auth::{Directory, Jwt};
+use crate::auth::{Caller, Directory, Jwt};
 use crate::connections::{Connections, accept};
 use crate::descriptors;
 use crate::engine_secrets::EngineSecrets;
@@ -10,6 +10,7 @@ use crate::host::{self, Embedded, Setup, Workers};
 use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
+use crate::page::SignIn;
 use crate::readers::Readers;
 use crate::retention;
 use crate::rights::Variables;
@@ -27,8 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::Folder;
-use windlass_store::Entry;
 use windlass_store::sqlite::Sqlite;
+use windlass_store::Entry;
 
 /// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";
@@ -129,6 +130,14 @@ impl Server {
     /// Returns the URL for clients on this host.
     pub fn url(&self) -> std::io::Result<String> {
         Ok(url_of(&self.app.settings, self.address()?))
+    }
+
+    /// Returns a link that signs a browser in as the owner, once.
+    pub fn sign_in_url(&self) -> anyhow::Result<String> {
+        let owner = Caller::folder_owner();
+        let Caller { tenant, role, roles, id: by, .. } = owner;
+        let path = routes::sign_in_path(&self.app, SignIn { tenant, role, roles, by, until: None })?;
+        Ok(format!("{}{path}", self.url()?))
     }
 
     /// Returns the path of the owner's token, if the file exists.

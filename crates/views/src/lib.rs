@@ -7,6 +7,7 @@ mod entry;
 mod event_data;
 mod evidence;
 mod firing;
+mod graph;
 mod history;
 mod joins;
 mod kept;
@@ -31,6 +32,7 @@ pub use evidence::{
     Outcome as EvidenceOutcome, UniqueKeys,
 };
 pub use firing::{End, Firing};
+pub use graph::{Graph, GraphEdge, GraphIterations, GraphNode, GraphState};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};
 pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};

@@ -99,6 +99,11 @@ impl ApiTarget {
         }
     }
 
+    /// Returns the address of the server for a browser, if there is one.
+    pub fn browser_url(&self) -> Option<String> {
+        self.server_url().map(str::to_owned).or_else(|| find_server_url(self.data.folder()))
+    }
+
     fn server_url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
     }

@@ -9,6 +9,7 @@ mod failure;
 mod family;
 pub mod graph;
 pub mod internal;
+pub mod page;
 mod report;
 pub mod run;
 pub mod schema;

@@ -5,6 +5,7 @@ use crate::exit::Usage;
 use crate::progress::say;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, stderr};
 use std::process::ExitCode;
 use windlass_server::OWNER_FILE;
 use windlass_server::engine_secrets::EngineSecrets;
@@ -41,9 +42,21 @@ fn report_start(server: &Server, data: &Data, is_first: bool) {
             if is_first {
                 say(&first_steps(&url, &data.flag()));
             }
+            report_page(server);
             say(&format!("listening on {url}"));
         }
         Err(error) => say(&format!("listening on an unknown address: {error}")),
+    }
+}
+
+/// Prints a link for a browser. Only a terminal gets it, because a log has other readers.
+fn report_page(server: &Server) {
+    if !stderr().is_terminal() {
+        return say("`windlass page` prints a link that opens the web page");
+    }
+    match server.sign_in_url() {
+        Ok(link) => say(&format!("see it in a browser (the link works once, within 15 minutes):\n  {link}")),
+        Err(error) => say(&format!("warning: there is no link to the web page: {error:#}")),
     }
 }
 

@@ -4,6 +4,7 @@
 mod dot;
 mod fold;
 mod frames;
+mod json;
 mod layout;
 mod marks;
 mod mermaid;
@@ -27,6 +28,8 @@ pub enum Format {
     Mermaid,
     Dot,
     Svg,
+    /// Nodes and edges as data.
+    Json,
 }
 
 /// A Net with more than can be laid out.
@@ -67,6 +70,7 @@ pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, 
         Format::Mermaid => mermaid::write(&picture),
         Format::Dot => dot::write(&picture),
         Format::Svg => svg::write(&picture),
+        Format::Json => json::write(&picture),
     })
 }
 
@@ -91,6 +95,8 @@ struct Picture {
 
 #[derive(Debug)]
 struct Node {
+    /// Name of the step in the definition.
+    id: String,
     name: String,
     /// What it does, its loop, its gate: a line each.
     captions: Vec<String>,
@@ -240,6 +246,7 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
         captions.push("final step".to_owned());
     }
     Node {
+        id: step.name.clone(),
         name: shortened(step.shown.as_ref().map_or(&step.name, |shown| &shown.title), NAME_MAX),
         captions: captions.iter().map(|caption| shortened(caption, CAPTION_MAX)).collect(),
         shape: shape(step),

@@ -1,6 +1,6 @@
 //! The caller of a request.
 
-use super::{Credential, Holder, Permission, Role, Token};
+use super::{Credential, Holder, Permission, Role, Token, cookie};
 use crate::app::App;
 use crate::audit::RequestCaller;
 use crate::host::now;
@@ -73,7 +73,7 @@ impl Caller {
         if let Some(token) = Token::read(text) {
             let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-            let (tenant, id) = (user.token.tenant.clone(), user.token.id.clone());
+            let (tenant, id) = (user.token.tenant.clone(), user.id().to_owned());
             let caller = Caller::in_tenant(tenant, user.role, id, credential).with_roles(&user.token.roles);
             return Ok(Caller { group: user.token.group.clone(), ..caller });
         }
@@ -86,7 +86,8 @@ impl Caller {
         }
     }
 
-    fn folder_owner() -> Caller {
+    /// Returns the owner of the data folder as a caller.
+    pub(crate) fn folder_owner() -> Caller {
         Caller::in_tenant(Tenant::default(), Role::Owner, OWNER.to_owned(), Credential::Folder)
     }
 
@@ -156,7 +157,12 @@ impl FromRequestParts<Arc<App>> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let caller = match parts.extensions.get::<FolderOwner>() {
             Some(FolderOwner) if !parts.headers.contains_key(AUTHORIZATION) => Caller::folder_owner(),
-            _ => Caller::from_headers(app, &parts.headers).await?,
+            _ => match cookie::token(&parts.method, &parts.headers) {
+                Some(token) if !parts.headers.contains_key(AUTHORIZATION) => {
+                    Caller::from_token(app, token).await?
+                }
+                _ => Caller::from_headers(app, &parts.headers).await?,
+            },
         };
         RequestCaller::note(&parts.extensions, &caller);
         let caller = caller.act_for_tenant(app, &parts.headers)?;

@@ -56,7 +56,8 @@ impl Caller {
         }
     }
 
-    fn ends_at(&self, app: &App) -> Option<Millis> {
+    /// Returns when the credential expires by itself.
+    pub(crate) fn ends_at(&self, app: &App) -> Option<Millis> {
         match self.credential {
             Credential::Token(digest) => app.directory.ends_at(&digest),
             Credential::Until(end) => Some(end),

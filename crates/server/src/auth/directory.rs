@@ -15,6 +15,9 @@ use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, Tena
 /// Time of the last use of a token that was never used.
 const NEVER: i64 = i64::MIN;
 
+/// Prefix of the ids of sessions of the web page. A session acts as the user whose link began it.
+pub(crate) const SESSION_PREFIX: &str = "sess_";
+
 /// The holder of a token.
 #[derive(Debug)]
 pub struct User {
@@ -189,6 +192,17 @@ impl Directory {
 }
 
 impl User {
+    /// Reports whether a sign-in link created the token.
+    pub(crate) fn is_session(&self) -> bool {
+        self.token.id.starts_with(SESSION_PREFIX)
+    }
+
+    /// Returns the user that acts. A session is the same person as the token that asked for its link: two identities would
+    /// get around the separation of duties.
+    pub(crate) fn id(&self) -> &str {
+        if self.is_session() { &self.token.created_by } else { &self.token.id }
+    }
+
     #[must_use]
     pub fn is_valid(&self, now: Millis) -> bool {
         self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)

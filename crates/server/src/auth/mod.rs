@@ -1,6 +1,7 @@
 //! Authentication and authorisation: callers, their tenants, credentials and roles.
 
 mod caller;
+pub(crate) mod cookie;
 mod credential;
 mod directory;
 mod jwt;
@@ -10,7 +11,7 @@ mod token;
 
 pub(crate) use caller::{Caller, FolderOwner};
 pub(crate) use credential::Credential;
-pub(crate) use directory::{Directory, User};
+pub(crate) use directory::{Directory, SESSION_PREFIX, User};
 pub(crate) use jwt::{Holder, Jwt};
 pub use owner::OWNER_FILE;
 pub(crate) use owner::owner_token;

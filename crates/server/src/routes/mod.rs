@@ -11,6 +11,7 @@ mod paging;
 mod quarantine;
 mod runner_groups;
 mod secrets;
+mod session;
 pub(crate) mod shared;
 mod sse;
 mod tasks;
@@ -25,12 +26,15 @@ pub(crate) mod workflows;
 pub(crate) use executions::Estimates;
 pub(crate) use executions::stored_of;
 pub use executions::{ExecutionFilter, ListedExecution};
+pub(crate) use session::sign_in_path;
 
 use crate::app::App;
+use crate::page;
 use crate::problem::{Problem, ProblemCode};
 use axum::Json;
 use axum::Router;
-use axum::http::Uri;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::Response;
 use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -63,6 +67,7 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(health::router())
         .merge(quarantine::router())
         .merge(tenants::router())
+        .merge(session::router())
         .merge(tokens::router())
         .merge(me::router())
         .merge(secrets::router())
@@ -103,8 +108,13 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn unknown_route(uri: Uri) -> Problem {
-    Problem::not_found("route", uri.path())
+/// Returns the web page for browsers, and its files; everything else is an error.
+async fn unknown_route(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    match page::asset(uri.path(), &headers) {
+        Some(file) if method.is_safe() => Ok(file),
+        _ if page::is_page_request(&method, &uri, &headers) => Ok(page::index(&headers)),
+        _ => Err(Problem::not_found("route", uri.path())),
+    }
 }
 
 async fn unknown_method() -> Problem {

@@ -22,7 +22,7 @@ use windlass_views::{Quarantined, execution_id};
 const TAG: &str = "operations";
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(release))
+    OpenApiRouter::new().routes(routes!(list_quarantined)).routes(routes!(release))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,7 +42,10 @@ pub(crate) struct QuarantinedExecution {
 /// Requires the role owner or admin in the tenant `default`.
 #[utoipa::path(get, path = "/api/v1/quarantine", tag = TAG, security(("bearer" = [])),
     responses((status = 200, body = QuarantineList), Refusals))]
-async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<QuarantineList>, Problem> {
+async fn list_quarantined(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Json<QuarantineList>, Problem> {
     caller.check_operator()?;
     let suspects = app.readers.of(&caller.tenant).look(|reader| reader.suspects()).await?;
     let view = |suspect: windlass_store::Suspect| {

@@ -246,14 +246,26 @@ async fn revoke_token(
         return Err(Problem::forbidden(format!("only an owner may revoke a token with the role `{role}`")));
     }
     let at = now();
-    let revoked = Entry::TokenRevoked { tenant: caller.tenant.clone(), id: id.clone(), at };
     let audit = caller.audit_entry("token.revoke", &id, json!({ "name": user.token.name }));
-    let applied = app.store_entries(vec![revoked.audited(audit)]).await?;
+    let sessions = sessions_of(&app, &caller.tenant, &id);
+    let revoked =
+        |user: &User| Entry::TokenRevoked { tenant: caller.tenant.clone(), id: user.token.id.clone(), at };
+    let entries =
+        std::iter::once(revoked(&user).audited(audit)).chain(sessions.iter().map(|user| revoked(user)));
+    let applied = app.store_entries(entries.collect()).await?;
     if applied.first() != Some(&Applied::Done) {
         return Err(Problem::not_found("token", &id));
     }
-    app.directory.put_token(StoredToken { revoked_at: Some(at), ..user.token.clone() })?;
+    for user in std::iter::once(&user).chain(&sessions) {
+        app.directory.put_token(StoredToken { revoked_at: Some(at), ..user.token.clone() })?;
+    }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns the sessions of the web page that a link of this user began. They end with its token.
+fn sessions_of(app: &App, tenant: &Tenant, id: &str) -> Vec<Arc<User>> {
+    let is_session = |user: &Arc<User>| user.is_session() && user.token.created_by == id;
+    app.directory.users(tenant).into_iter().filter(is_session).collect()
 }
 
 fn user(app: &App, caller: &Caller, id: &str) -> Result<Arc<User>, Problem> {

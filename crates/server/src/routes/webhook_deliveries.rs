@@ -102,13 +102,13 @@ impl From<StoredDelivery> for Delivery {
 }
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(redeliver))
+    OpenApiRouter::new().routes(routes!(list_deliveries)).routes(routes!(redeliver))
 }
 
 /// List deliveries, the newest first.
 #[utoipa::path(get, path = "/api/v1/webhook-deliveries", tag = TAG, security(("bearer" = [])), params(DeliveryParams),
     responses((status = 200, body = Deliveries), Refusals))]
-async fn list(
+async fn list_deliveries(
     State(app): State<Arc<App>>,
     caller: Caller,
     Params(params): Params<DeliveryParams>,

@@ -19,6 +19,7 @@ mod start;
 mod started;
 
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
+pub(crate) use one::Drawn;
 pub(super) use options::ExecutionOptions;
 pub(super) use refused::unexpected;
 pub(super) use start::{Trigger, begin};

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
 use windlass_store::WorkflowId;
 use windlass_views::{
-    ExecutionStatus, ExecutionView, Progress, Waiting, execution_id, execution_status, progress, time,
+    ExecutionStatus, ExecutionView, Graph, Progress, Waiting, execution_id, execution_status, progress, time,
     waiting_for,
 };
 
@@ -141,30 +141,40 @@ pub(crate) struct Picture {
     format: Option<Drawn>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Drawn {
+    #[default]
     Mermaid,
     Dot,
     Svg,
+    Json,
+}
+
+impl Drawn {
+    /// Returns the format with its media type.
+    pub(crate) fn format(self) -> (Format, &'static str) {
+        match self {
+            Drawn::Mermaid => (Format::Mermaid, "text/plain; charset=utf-8"),
+            Drawn::Dot => (Format::Dot, "text/vnd.graphviz"),
+            Drawn::Svg => (Format::Svg, "image/svg+xml"),
+            Drawn::Json => (Format::Json, "application/json"),
+        }
+    }
 }
 
 /// Its definition as a picture, coloured by what became of each step.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/graph", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Picture),
-    responses((status = 200, description = "A text: Mermaid (the default), Graphviz or SVG",
-            content((String = "text/plain"), (String = "text/vnd.graphviz"), (String = "image/svg+xml"))), Refusals))]
+    responses((status = 200, description = "Mermaid (the default), Graphviz, SVG, or nodes and edges as JSON",
+            content((String = "text/plain"), (String = "text/vnd.graphviz"), (String = "image/svg+xml"), (Graph = "application/json"))), Refusals))]
 pub(crate) async fn graph(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<Picture>,
 ) -> Result<Response, Problem> {
-    let (format, kind) = match asked.format {
-        Some(Drawn::Mermaid) | None => (Format::Mermaid, "text/plain; charset=utf-8"),
-        Some(Drawn::Dot) => (Format::Dot, "text/vnd.graphviz"),
-        Some(Drawn::Svg) => (Format::Svg, "image/svg+xml"),
-    };
+    let (format, kind) = asked.format.unwrap_or_default().format();
     let picture = view_execution(&app, &caller, &id, move |loaded| loaded.picture(format)).await?;
     let picture = picture.map_err(|large| Problem::invalid("format", large.to_string()))?;
     Ok(([(header::CONTENT_TYPE, kind)], picture).into_response())

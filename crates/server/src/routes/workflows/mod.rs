@@ -2,6 +2,7 @@
 
 mod change;
 mod create;
+mod graph;
 mod list;
 mod named;
 mod source;
@@ -155,6 +156,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(create::duplicate_workflow))
         .routes(routes!(versions::list_versions))
         .routes(routes!(versions::get_version))
+        .routes(routes!(graph::workflow_graph))
         .routes(routes!(create::validate))
 }
 

@@ -1,0 +1,66 @@
+//! A definition as nodes and edges, for programs that lay it out themselves.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Graph {
+    pub nodes: Vec<GraphNode>,
+    pub edges: Vec<GraphEdge>,
+    /// Ids of the steps that begin
+    pub entries: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphNode {
+    /// Name of the step in the definition
+    pub id: String,
+    /// Name for people, shortened
+    pub name: String,
+    /// What the step does, its loop, its gate
+    pub captions: Vec<String>,
+    /// Kind of the step: `task`, `choice`, `loop`, `child`, `approval`, `gate`, `trigger` and others
+    pub shape: String,
+    /// Id of the loop whose body contains it
+    #[serde(rename = "loop")]
+    pub in_loop: Option<String>,
+    #[serde(rename = "final")]
+    pub is_final: bool,
+    /// What an execution did with it; absent if it was not reached
+    pub state: Option<GraphState>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphState {
+    /// `completed`, `failed`, `running`, `waiting` or `skipped`, of the newest firing
+    pub status: String,
+    pub firings: u32,
+    pub failures: u32,
+    /// Of the newest firing
+    pub attempts: u32,
+    /// Of the newest firing that has ended
+    pub duration_ms: Option<u64>,
+    /// Of the newest firing, if the step itself is repeated
+    pub iterations: Option<GraphIterations>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct GraphIterations {
+    pub begun: u32,
+    pub failed: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct GraphEdge {
+    pub from: String,
+    pub to: String,
+    /// The guard or the handle
+    pub label: Option<String>,
+    /// `first`: the first edge that matches is taken; `every`: all that match; `error`: after a failure; `tool`: an agent may
+    /// call the step
+    pub kind: String,
+    /// Number of times an execution took it; absent for a definition
+    pub taken: Option<u32>,
+}

@@ -1,0 +1,74 @@
+// Requests to the API of the server that served this page. The session is a cookie that scripts cannot read.
+import type { components } from './schema';
+
+export type Schemas = components['schemas'];
+export type Session = Schemas['Me'];
+export type Execution = Schemas['ExecutionResponse'];
+export type ListedExecution = Schemas['Execution'];
+export type NodeExecution = Schemas['NodeExecution'];
+export type ExecutionError = Schemas['ExecutionError'];
+export type Waiting = Schemas['Waiting'];
+export type Graph = Schemas['Graph'];
+export type Workflow = Schemas['WorkflowView'];
+export type Status = Schemas['ExecutionStatus'];
+
+/** An answer of the server that is not a success, or no answer at all. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: { path?: string | null; message: string; line?: number | null; column?: number | null }[] = [],
+  ) {
+    super(message);
+  }
+
+  get isSignedOut(): boolean {
+    return this.status === 401;
+  }
+}
+
+type Query = Record<string, string | number | undefined>;
+
+const TENANT = 'windlass.tenant';
+
+/** The tenant that an operator looks at, instead of the own one. */
+export const tenant = {
+  get: (): string | null => sessionStorage.getItem(TENANT),
+  set: (id: string | null): void => (id ? sessionStorage.setItem(TENANT, id) : sessionStorage.removeItem(TENANT)),
+};
+
+function address(path: string, query?: Query): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  return `/api/v1${path}${text && `?${text}`}`;
+}
+
+async function send(method: string, path: string, options: { query?: Query; body?: unknown; text?: string } = {}): Promise<Response> {
+  const headers: Record<string, string> = {};
+  const other = tenant.get();
+  if (other) headers['X-Tenant-ID'] = other;
+  if (options.body !== undefined) headers['Content-Type'] = 'application/json';
+  if (options.text !== undefined) headers['Content-Type'] = 'application/yaml';
+  const body = options.text ?? (options.body === undefined ? null : JSON.stringify(options.body));
+  let response: Response;
+  try {
+    response = await fetch(address(path, options.query), { method, headers, body });
+  } catch {
+    throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. The page tries again by itself.');
+  }
+  if (response.ok) return response;
+  const refused = await response.json().catch(() => null);
+  const { code = 'UNKNOWN', message = `The server answered ${response.status}.`, details = [] } = refused?.error ?? {};
+  throw new ApiError(response.status, code, message, details);
+}
+
+export const api = {
+  get: async <T>(path: string, query?: Query): Promise<T> => (await send('GET', path, query ? { query } : {})).json(),
+  text: async (path: string, query?: Query): Promise<string> => (await send('GET', path, query ? { query } : {})).text(),
+  post: async <T>(path: string, body: unknown): Promise<T> => (await send('POST', path, { body })).json(),
+  postText: async <T>(path: string, text: string): Promise<T> => (await send('POST', path, { text })).json(),
+  put: async <T>(path: string, text: string): Promise<T> => (await send('PUT', path, { text })).json(),
+  remove: async (path: string): Promise<void> => void (await send('DELETE', path)),
+  streamAddress: (id: string): string => address(`/executions/${id}/stream`),
+};

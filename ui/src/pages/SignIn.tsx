@@ -1,0 +1,59 @@
+// Signs in by the code in a link, or by a token.
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useState } from 'react';
+import { useLocation } from 'wouter';
+import { api, type Session } from '../api/client';
+import { useChange } from '../api/queries';
+import { Problem } from '../parts/basics';
+
+export function SignIn() {
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+  const [token, setToken] = useState('');
+  const signIn = useChange(
+    (body: { code: string } | { token: string }) => api.post<Session>('/session', body),
+    (session) => {
+      client.setQueryData(['session'], session);
+      navigate(destination(), { replace: true });
+    },
+  );
+  const { mutate } = signIn;
+  useEffect(() => {
+    const redeem = () => {
+      const code = window.location.hash.slice(1);
+      if (!code) return;
+      // The code works once: it is not kept in the history of the browser.
+      window.history.replaceState(null, '', window.location.pathname + window.location.search);
+      mutate({ code });
+    };
+    redeem();
+    window.addEventListener('hashchange', redeem);
+    return () => window.removeEventListener('hashchange', redeem);
+  }, [mutate]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    mutate({ token });
+  };
+  return (
+    <main className="sign-in">
+      <h1>Windlass</h1>
+      <form onSubmit={submit}>
+        <label htmlFor="token">Token</label>
+        <input id="token" type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} required />
+        <button type="submit" disabled={signIn.isPending}>
+          Sign in
+        </button>
+      </form>
+      {signIn.error && <Problem error={signIn.error} />}
+      <p className="faint">
+        On the machine of the server, <code>windlass page</code> prints a link that signs you in.
+      </p>
+    </main>
+  );
+}
+
+/** Only an address of this page: a link must not lead elsewhere. */
+function destination(): string {
+  const to = new URLSearchParams(window.location.search).get('to') ?? '/';
+  return /^\/(?!\/)/.test(to) ? to : '/';
+}

@@ -1,0 +1,84 @@
+// The graph of a definition. It is laid out once for its shape, so that nothing moves while an execution changes colours.
+import { graphlib, layout as place } from '@dagrejs/dagre';
+import { Background, Controls, type Edge, Handle, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
+import '@xyflow/react/dist/base.css';
+import { memo, useMemo } from 'react';
+import type { Graph } from '../api/client';
+import { StatusMark } from './basics';
+import { duration, plural } from './words';
+
+type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean }, 'step'>;
+
+const WIDTH = 220;
+const HEIGHT = 76;
+const MINIMAP_FROM = 30;
+
+function positions(graph: Graph): Map<string, { x: number; y: number }> {
+  const drawn = new graphlib.Graph();
+  drawn.setGraph({ rankdir: 'TB', nodesep: 36, ranksep: 56 });
+  drawn.setDefaultEdgeLabel(() => ({}));
+  graph.nodes.forEach(({ id }) => drawn.setNode(id, { width: WIDTH, height: HEIGHT }));
+  graph.edges.forEach(({ from, to }) => drawn.setEdge(from, to));
+  place(drawn);
+  return new Map(graph.nodes.map(({ id }) => [id, drawn.node(id)]));
+}
+
+const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode>) {
+  const { state } = step;
+  const details = [
+    state?.iterations && `${plural(state.iterations.begun, 'iteration')}${state.iterations.failed ? `, ${state.iterations.failed} failed` : ''}`,
+    state && state.firings > 1 && `${state.firings} times`,
+    state && state.attempts > 1 && plural(state.attempts, 'attempt'),
+    state?.durationMs ? duration(state.durationMs) : undefined,
+  ].filter(Boolean);
+  return (
+    <div className={`step ${state?.status ?? 'unreached'} ${step.shape.replace(' ', '-')}${isChosen ? ' chosen' : ''}`}>
+      <Handle type="target" position={Position.Top} isConnectable={false} />
+      <strong title={step.id}>{step.name}</strong>
+      <span className="faint">{step.captions.join(' · ')}</span>
+      {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} />}
+      <Handle type="source" position={Position.Bottom} isConnectable={false} />
+    </div>
+  );
+});
+
+const TYPES = { step: Step };
+
+export default function GraphView({ graph, chosen, choose }: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
+  const shape = graph.nodes.map(({ id }) => id).join('\n') + graph.edges.map(({ from, to }) => `${from}>${to}`).join('\n');
+  const at = useMemo(() => positions(graph), [shape]);
+  const nodes: StepNode[] = graph.nodes.map((step) => {
+    const { x, y } = at.get(step.id) ?? { x: 0, y: 0 };
+    return { id: step.id, type: 'step', position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 }, width: WIDTH, height: HEIGHT, data: { step, isChosen: step.id === chosen } };
+  });
+  const edges: Edge[] = graph.edges.map(({ from, to, label, kind, taken }, number) => ({
+    id: String(number),
+    source: from,
+    target: to,
+    label: label ?? undefined,
+    className: `edge ${kind}${taken ? ' taken' : taken === 0 ? ' untaken' : ''}`,
+    markerEnd: { type: MarkerType.ArrowClosed },
+  }));
+  return (
+    <div className="graph">
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={TYPES}
+        colorMode="system"
+        fitView
+        fitViewOptions={{ maxZoom: 1 }}
+        minZoom={0.05}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        onlyRenderVisibleElements={graph.nodes.length > 200}
+        onNodeClick={(_, node) => choose?.(node.id)}
+        proOptions={{ hideAttribution: true }}
+      >
+        <Background />
+        <Controls showInteractive={false} />
+        {graph.nodes.length > MINIMAP_FROM && <MiniMap pannable zoomable />}
+      </ReactFlow>
+    </div>
+  );
+}

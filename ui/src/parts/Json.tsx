@@ -1,0 +1,74 @@
+// A JSON value as a tree: folded where it is large, searchable, and always text.
+import { useState } from 'react';
+import { Copy } from './basics';
+
+const OPEN_DEPTH = 2;
+const SHOWN_MAX = 200;
+const TEXT_MAX = 2_000;
+
+export function Json({ value, label = 'value' }: { value: unknown; label?: string }) {
+  const [search, setSearch] = useState('');
+  if (value === undefined || value === null) return <p className="faint">none</p>;
+  const text = JSON.stringify(value, null, 2);
+  return (
+    <div className="json">
+      <div className="row">
+        <input type="search" aria-label={`Search in ${label}`} placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <Copy text={text} label="Copy" />
+      </div>
+      <Branch name={undefined} value={value} depth={0} search={search.toLowerCase()} />
+    </div>
+  );
+}
+
+function matches(value: unknown, search: string): boolean {
+  return JSON.stringify(value)?.toLowerCase().includes(search) ?? false;
+}
+
+function Branch({ name, value, depth, search }: { name: string | undefined; value: unknown; depth: number; search: string }) {
+  const [toggled, setToggled] = useState<boolean>();
+  const [all, setAll] = useState(false);
+  if (value === null || typeof value !== 'object') return <Leaf name={name} value={value} search={search} />;
+  const isList = Array.isArray(value);
+  const entries = Object.entries(value).filter(([key, inner]) => !search || key.toLowerCase().includes(search) || matches(inner, search));
+  const isOpen = toggled ?? (search !== '' || depth < OPEN_DEPTH);
+  const shown = all ? entries : entries.slice(0, SHOWN_MAX);
+  return (
+    <div className="branch">
+      <button type="button" className="quiet" aria-expanded={isOpen} onClick={() => setToggled(!isOpen)}>
+        {isOpen ? '▾' : '▸'} {name !== undefined && <b>{name}: </b>}
+        <span className="faint">{isList ? `[${entries.length}]` : `{${entries.length}}`}</span>
+      </button>
+      {isOpen && (
+        <div className="inner">
+          {shown.map(([key, inner]) => (
+            <Branch key={key} name={key} value={inner} depth={depth + 1} search={key.toLowerCase().includes(search) ? '' : search} />
+          ))}
+          {shown.length < entries.length && (
+            <button type="button" className="quiet" onClick={() => setAll(true)}>
+              {entries.length - shown.length} more
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Leaf({ name, value, search }: { name: string | undefined; value: unknown; search: string }) {
+  const [all, setAll] = useState(false);
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const cut = !all && text.length > TEXT_MAX;
+  const isFound = search !== '' && text.toLowerCase().includes(search);
+  return (
+    <div className="leaf">
+      {name !== undefined && <b>{name}: </b>}
+      <span className={`${typeof value}${isFound ? ' found' : ''}`}>{cut ? text.slice(0, TEXT_MAX) : text}</span>
+      {cut && (
+        <button type="button" className="quiet" onClick={() => setAll(true)}>
+          … {text.length - TEXT_MAX} more characters
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+// Times, durations and sizes as text.
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+];
+const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+
+export function relative(at: string, now: number): string {
+  const left = Date.parse(at) - now;
+  const [unit, ms] = UNITS.find(([, ms]) => Math.abs(left) >= ms) ?? ['second', 1_000];
+  return Math.abs(left) < 1_000 ? 'now' : RELATIVE.format(Math.trunc(left / ms), unit);
+}
+
+export const exact = (at: string): string => EXACT.format(new Date(at));
+
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** Terminals colour their texts with control sequences; a page does not show them. */
+export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*\u0007/g, '');
+
+export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
