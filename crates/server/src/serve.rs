@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::Folder;
-use windlass_store::sqlite::Sqlite;
 use windlass_store::Entry;
+use windlass_store::sqlite::Sqlite;
 
 /// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";

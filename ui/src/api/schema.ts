@@ -93,7 +93,8 @@ export interface paths {
         put?: never;
         /**
          * End an approval or a manual step
-         * @description A repeated request with the same outcome changes nothing; another outcome is a conflict.
+         * @description The body is the completion signal; approvals also accept `outcome` with `notes` alone. A repeated signal with the same
+         *     outcome changes nothing; another outcome is a conflict. A refused signal changes nothing, and its token stays valid.
          */
         post: operations["complete"];
         delete?: never;
@@ -368,6 +369,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the caller */
+        get: operations["me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/types": {
         parameters: {
             query?: never;
@@ -489,8 +507,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the session of the caller */
-        get: operations["get_session"];
+        get?: never;
         put?: never;
         /**
          * Sign a browser in
@@ -518,6 +535,27 @@ export interface paths {
         put?: never;
         /** Create a link that signs a browser in as the caller */
         post: operations["create_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what waits for people
+         * @description Approvals and manual steps of all executions of the tenant. A page may have fewer entries than its limit; only the last one
+         *     has no cursor. Completion tokens are in the view of the execution.
+         */
+        get: operations["list_tasks"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -986,6 +1024,13 @@ export interface components {
             /** @description HMAC-SHA-256 over both, in hexadecimal digits. */
             hmac: string;
         };
+        /** @description Approvals of a step that needs several. */
+        Approvals: {
+            /** Format: int32 */
+            given: number;
+            /** Format: int32 */
+            needed: number;
+        };
         /** @description The newest entry of a tenant's audit log. A copy kept elsewhere proves later that no entry up to it was changed or removed. */
         AuditAnchor: {
             /** @description Id of the key, which does not reveal the key */
@@ -1038,7 +1083,7 @@ export interface components {
             cancelledNodes: string[];
         };
         /** @enum {string} */
-        Category: "Action" | "Approval" | "OperatorSurface" | "System";
+        Category: "Action" | "Approval" | "OperatorSurface" | "PolicyViolation" | "System";
         Changed: {
             executionId: string;
             status: components["schemas"]["ExecutionStatus"];
@@ -1072,20 +1117,37 @@ export interface components {
              */
             codeLine: number;
         };
-        CompleteRequest: {
-            outcome: components["schemas"]["Outcome"];
-            notes?: string | null;
-            /** @description Ids of documents that prove the outcome. */
-            evidence?: string[] | null;
-            /** @description Must be the id of the caller, if present. */
-            actorUserId?: string | null;
-        };
         Completed: {
             executionId: string;
             actionId: string;
+            /** @description The accepted outcome. */
             outcome: string;
             /** @description Status of the execution. */
             status: string;
+            /** @description Present while the step needs more approvals. */
+            approvals?: components["schemas"]["Approvals"];
+        };
+        /** @description The signal as its route documents it. Bodies are checked by [`Signal::parse`], which reports every wrong field. */
+        CompletionSignal: {
+            /**
+             * Format: int32
+             * @description Always 1. This and the next fields are required for manual steps; approvals need `outcome` only.
+             */
+            schemaVersion?: number | null;
+            /** @description Id of the execution, as in the path. */
+            runId?: string | null;
+            /** @description Id of the action, as in the path. */
+            actionId?: string | null;
+            /** @description From `waitingFor` of the execution. */
+            completionToken?: string | null;
+            outcome: components["schemas"]["SignalOutcome"];
+            /** @description Must be the id of the caller. */
+            actorUserId?: string | null;
+            /** Format: date-time */
+            completedAtIso?: string | null;
+            notes?: string | null;
+            /** @description Ids of documents that prove the outcome. */
+            evidenceRefs?: string[] | null;
         };
         /** @description How a firing, an iteration or a compensation went. */
         Course: {
@@ -1228,6 +1290,11 @@ export interface components {
             startedAtIso?: string;
             /** Format: date-time */
             endedAtIso: string;
+            /**
+             * Format: date-time
+             * @description Time of a completion as the person states it.
+             */
+            completedAtIso?: string;
             error?: components["schemas"]["Classified"];
             /** @description As it was given at the start; else the id of the execution that was asked about. */
             correlationId: string;
@@ -1542,8 +1609,25 @@ export interface components {
             token: string;
             name: string;
             role: components["schemas"]["Role"];
+            roles?: string[];
             tenantId: string;
             createdAt: string;
+            expiresAt?: string | null;
+        };
+        Me: {
+            /** @description The value of `actorUserId` in signals, and the actor in the audit log */
+            id: string;
+            role: components["schemas"]["Role"];
+            /** @description Roles besides the built-in one */
+            roles: string[];
+            tenantId: string;
+            /** @description Whether the caller may act for other tenants */
+            operator: boolean;
+            permissions: components["schemas"]["PermissionName"][];
+            /**
+             * Format: date-time
+             * @description When the credential expires; absent if it does not
+             */
             expiresAt?: string | null;
         };
         Metadata: {
@@ -1577,6 +1661,8 @@ export interface components {
         NewToken: {
             name: string;
             role: components["schemas"]["Role"];
+            /** @description Roles besides the built-in one, which approvers and policies of definitions name */
+            roles?: string[];
             /** @description Default: the tenant of the caller */
             tenantId?: string | null;
             /**
@@ -1654,7 +1740,7 @@ export interface components {
             hasMore: boolean;
         };
         /** @enum {string} */
-        Outcome: "Succeeded" | "Failed" | "Cancelled";
+        Outcome: "Succeeded" | "PartialSuccess" | "Failed" | "Cancelled" | "Skipped" | "Lost" | "Held" | "Released" | "Patched" | "Restarted" | "Counted" | "Refused";
         /** @description The position after a page of a list. */
         Pagination: {
             hasMore: boolean;
@@ -1843,16 +1929,6 @@ export interface components {
             /** @description Reasons why the value is not redacted in outputs; in the response to a change only */
             warnings?: string[];
         };
-        Session: {
-            /** @description `user_…`, or `jwt:` and the subject of a JWT */
-            userId: string;
-            tenantId: string;
-            role: components["schemas"]["Role"];
-            /** @description Whether the caller may act for other tenants */
-            operator: boolean;
-            permissions: components["schemas"]["PermissionName"][];
-            expiresAt?: string | null;
-        };
         /**
          * @description What an answer leaves out. The newest results are kept; in the place of another value is
          *     `{"$omitted": true, "bytes": N, "url": …}`.
@@ -1881,6 +1957,8 @@ export interface components {
             path: string;
             expiresAt: string;
         };
+        /** @enum {string} */
+        SignalOutcome: "Succeeded" | "Failed" | "Cancelled";
         Standing: {
             executionId: string;
             status: components["schemas"]["ExecutionStatus"];
@@ -1890,6 +1968,40 @@ export interface components {
         };
         /** @enum {string} */
         StatusName: "draft" | "active" | "paused" | "archived";
+        /** @description Something that waits for a person. */
+        Task: {
+            executionId: string;
+            workflowId?: string | null;
+            workflowName?: string | null;
+            dialect?: string | null;
+            /** @description The name of the step in the path of the signal, with the iteration in a loop */
+            actionId: string;
+            kind: components["schemas"]["TaskKind"];
+            /** @description The question of an approval; a reference if it is very long */
+            message?: unknown;
+            /** @description Ids of users and names of roles who may answer; empty: everyone who may run executions */
+            approvers: string[];
+            /**
+             * Format: date-time
+             * @description Time at which the task fails
+             */
+            deadline?: string | null;
+            /** Format: date-time */
+            since?: string | null;
+            /** @description User who started the execution */
+            startedBy: string;
+            /** @description Whether the execution is held; an answer is accepted all the same */
+            held: boolean;
+            /** @description The command that answers */
+            command: string;
+        };
+        /** @enum {string} */
+        TaskKind: "approval" | "manual";
+        TaskList: {
+            /** @description Those of the oldest executions first */
+            tasks: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
+        };
         /** @description Changes of a tenant. Absent fields are not changed; null restores the server's setting. */
         TenantChange: {
             name?: string;
@@ -1931,6 +2043,8 @@ export interface components {
             id: string;
             name: string;
             role: components["schemas"]["Role"];
+            /** @description Roles besides the built-in one, which approvers and policies of definitions name */
+            roles?: string[];
             tenantId: string;
             createdAt: string;
             createdBy: string;
@@ -2028,6 +2142,10 @@ export interface components {
             reason?: string;
             /** @description Of a pause: a user, or `agent:` and a node. */
             by?: string;
+            /** @description Of an approval or a manual step: its name in the path of the signal, with the iteration in a loop. */
+            actionId?: string;
+            /** @description Of an approval or a manual step: the token of the signal. Present only for callers who may complete it. */
+            completionToken?: string;
         };
         /** @enum {string} */
         WaitingKind: "approval" | "manual" | "gate" | "pause";
@@ -2482,12 +2600,21 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CompleteRequest"];
+                "application/json": components["schemas"]["CompletionSignal"];
             };
         };
         responses: {
             /** @description OK */
             200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completed"];
+                };
+            };
+            /** @description The approval was counted; the step needs more of them */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4103,6 +4230,96 @@ export interface operations {
             };
         };
     };
+    me: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
     list_node_types: {
         parameters: {
             query?: never;
@@ -4791,96 +5008,6 @@ export interface operations {
             };
         };
     };
-    get_session: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
-                "X-Tenant-ID"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Session"];
-                };
-            };
-            /** @description The request is not valid */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description The token is missing, unknown, expired or revoked */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description The caller's role does not permit this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description The resource does not exist in this tenant */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
-            429: {
-                headers: {
-                    /** @description Seconds to wait before a retry */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description An internal error occurred */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description The request was not processed; retry after the time in Retry-After */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-        };
-    };
     sign_in: {
         parameters: {
             query?: never;
@@ -4902,7 +5029,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Session"];
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description The request is not valid */
@@ -5110,6 +5237,104 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignInLink"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
+    list_tasks: {
+        parameters: {
+            query?: {
+                /** @description Only tasks that name you, one of your roles, or no one. */
+                mine?: boolean;
+                kind?: "approval" | "manual";
+                workflowId?: string;
+                executionId?: string;
+                limit?: number;
+                cursor?: string;
+            };
+            header?: {
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskList"];
                 };
             };
             /** @description The request is not valid */

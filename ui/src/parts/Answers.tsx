@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { api, type Execution, type Waiting } from '../api/client';
-import { useChange } from '../api/queries';
+import { useChange, useSession } from '../api/queries';
 import { Problem, Time } from './basics';
 import { text, waitingFor } from './why';
 
@@ -18,11 +18,27 @@ export function Answers({ execution, canAnswer }: { execution: Execution; canAns
   );
 }
 
+/** A manual step ends by the whole completion signal; an approval needs the answer only. */
+const signal = (runId: string, actionId: string, completionToken: string, actorUserId: string | undefined) => ({
+  schemaVersion: 1,
+  runId,
+  actionId,
+  completionToken,
+  actorUserId,
+  completedAtIso: new Date().toISOString(),
+});
+
 function Answer({ execution, waiting, canAnswer }: { execution: string; waiting: Waiting; canAnswer: boolean }) {
   const [notes, setNotes] = useState('');
-  const complete = useChange((outcome: string) =>
-    api.post(`/executions/${execution}/actions/${encodeURIComponent(waiting.nodeId ?? '')}/complete`, { outcome, ...(notes && { notes }) }),
-  );
+  const session = useSession();
+  const action = waiting.actionId ?? `${waiting.nodeId ?? ''}${(waiting.path ?? []).map((index) => `[${index}]`).join('')}`;
+  const complete = useChange((outcome: string) => {
+    const answer = { outcome, ...(notes && { notes }) };
+    return api.post(`/executions/${execution}/actions/${encodeURIComponent(action)}/complete`, {
+      ...answer,
+      ...(waiting.completionToken && signal(execution, action, waiting.completionToken, session.data?.id)),
+    });
+  });
   const resume = useChange(() => api.post(`/executions/${execution}/resume`, {}));
   const isQuestion = waiting.kind === 'approval' || waiting.kind === 'manual';
   return (

@@ -54,8 +54,13 @@ mod tests {
     #[test]
     fn a_code_is_used_once_and_within_its_time() {
         let codes = SignInCodes::default();
-        let sign_in =
-            SignIn { tenant: Tenant::default(), role: Role::Viewer, roles: Arc::default(), by: "owner".to_owned(), until: None };
+        let sign_in = SignIn {
+            tenant: Tenant::default(),
+            role: Role::Viewer,
+            roles: Arc::default(),
+            by: "owner".to_owned(),
+            until: None,
+        };
         let (start, late) = (Millis(0), Millis(0).plus(CODE_MINUTES * 60_000));
         let code = codes.issue(sign_in.clone(), start).unwrap();
         assert_eq!(codes.redeem("wdl_", start), None);

@@ -77,7 +77,8 @@ async fn redeem(app: &App, code: &str) -> Result<String, Problem> {
     let wrong = || {
         Problem::unauthenticated("the link was used before or has expired; `windlass page` prints a new one")
     };
-    let SignIn { tenant, role, roles, by, until } = app.sign_in_codes.redeem(code, now()).ok_or_else(wrong)?;
+    let SignIn { tenant, role, roles, by, until } =
+        app.sign_in_codes.redeem(code, now()).ok_or_else(wrong)?;
     let (token, at) = (Token::random().map_err(Problem::internal)?, now());
     let stored = StoredToken {
         id: ids::fresh(SESSION_PREFIX)?,
