@@ -38,14 +38,16 @@ pub(crate) enum PermissionName {
     Edit,
     Delete,
     Administer,
+    Work,
 }
 
-const PERMISSIONS: [(Permission, PermissionName); 5] = [
+const PERMISSIONS: [(Permission, PermissionName); 6] = [
     (Permission::View, PermissionName::View),
     (Permission::Execute, PermissionName::Execute),
     (Permission::Edit, PermissionName::Edit),
     (Permission::Delete, PermissionName::Delete),
     (Permission::Administer, PermissionName::Administer),
+    (Permission::Work, PermissionName::Work),
 ];
 
 impl Me {

@@ -86,6 +86,7 @@ async fn redeem(app: &App, code: &str) -> Result<String, Problem> {
         name: SESSION_NAME.to_owned(),
         role: role.name().to_owned(),
         roles: roles.to_vec(),
+        group: None,
         digest: token.digest(),
         created_by: by.clone(),
         created_at: at,
