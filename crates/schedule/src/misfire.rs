@@ -1,0 +1,106 @@
+//! Occurrences that are due: which of them run, and which are recorded as skipped.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What becomes of occurrences that are late because no planner was running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Misfire {
+    /// Late ones are skipped.
+    Skip,
+    /// The newest runs, however late; the others are skipped.
+    RunOnceIfLate,
+    /// All of them run.
+    CatchUp,
+}
+
+/// A part of a schedule's due occurrences, the oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct DuePage<'d> {
+    pub due: &'d [Timestamp],
+    /// Newer occurrences are due, too.
+    pub has_newer: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedOccurrence {
+    pub nominal: Timestamp,
+    /// Why it never runs; None if it is to run.
+    pub skipped: Option<SkipReason>,
+}
+
+/// Why an occurrence never runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkipReason {
+    LaterThanGrace,
+    NewerIsDue,
+    Superseded,
+}
+
+impl SkipReason {
+    /// Returns the reason as it is stored in `error_text`.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            SkipReason::LaterThanGrace => "skipped due to misfire policy",
+            SkipReason::NewerIsDue => "skipped due to run_once_if_late policy",
+            SkipReason::Superseded => "superseded by newer queued occurrence",
+        }
+    }
+}
+
+/// Decides about a page of due occurrences. `grace` is how late an occurrence may be under `skip`.
+#[must_use]
+pub fn plan_due(
+    misfire: Misfire,
+    page: DuePage<'_>,
+    now: Timestamp,
+    grace: SignedDuration,
+) -> Vec<PlannedOccurrence> {
+    let newest = page.due.last().filter(|_| !page.has_newer);
+    let reason = |nominal: Timestamp| match misfire {
+        Misfire::Skip => (now.duration_since(nominal) > grace).then_some(SkipReason::LaterThanGrace),
+        Misfire::RunOnceIfLate => (newest != Some(&nominal)).then_some(SkipReason::NewerIsDue),
+        Misfire::CatchUp => None,
+    };
+    page.due
+        .iter()
+        .map(|nominal| PlannedOccurrence { nominal: *nominal, skipped: reason(*nominal) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three occurrences at minutes 0, 1 and 2; `r` runs and `s` is skipped.
+    fn check(misfire: Misfire, now: &str, has_newer: bool, expected: &str) {
+        let due: Vec<Timestamp> =
+            (0..3).map(|minute| format!("2026-01-01T00:0{minute}:00Z").parse().unwrap()).collect();
+        let page = DuePage { due: &due, has_newer };
+        let planned = plan_due(misfire, page, now.parse().unwrap(), SignedDuration::from_secs(10));
+        let fates: String = planned.iter().map(|one| if one.skipped.is_none() { 'r' } else { 's' }).collect();
+        assert_eq!(fates, expected, "{misfire:?} at {now}");
+    }
+
+    #[test]
+    fn sch_12_sch_18_late_occurrences_follow_the_misfire_policy() {
+        let late = "2026-01-01T00:02:30Z";
+        check(Misfire::Skip, late, false, "sss");
+        check(Misfire::RunOnceIfLate, late, false, "ssr");
+        check(Misfire::CatchUp, late, false, "rrr");
+    }
+
+    #[test]
+    fn an_occurrence_within_the_grace_is_on_time() {
+        check(Misfire::Skip, "2026-01-01T00:02:10Z", false, "ssr");
+        check(Misfire::Skip, "2026-01-01T00:02:10.001Z", false, "sss");
+    }
+
+    #[test]
+    fn the_newest_is_in_the_last_page() {
+        check(Misfire::RunOnceIfLate, "2026-01-01T09:00:00Z", true, "sss");
+        check(Misfire::CatchUp, "2026-01-01T09:00:00Z", true, "rrr");
+    }
+}
