@@ -12,6 +12,7 @@ mod memories;
 mod outbox;
 mod quarantine;
 mod retention;
+mod schedules;
 mod secrets;
 mod state;
 mod tasks;
@@ -30,6 +31,7 @@ pub use memories::*;
 pub use outbox::*;
 pub use quarantine::*;
 pub use retention::*;
+pub use schedules::*;
 pub use secrets::*;
 pub use state::*;
 pub use tasks::*;
@@ -46,6 +48,7 @@ use crate::memory::Memories;
 use crate::outbox::Outbox;
 use crate::quarantine::Quarantined;
 use crate::retention::Retention;
+use crate::schedules::Schedules;
 use crate::secrets::Secrets;
 use crate::store::{Reader, Store};
 use crate::tasks::Tasks;
@@ -75,6 +78,7 @@ pub trait ServerReader:
     + Outbox
     + Quarantined
     + Retention
+    + Schedules
     + Tasks
     + Workers
     + crate::check::Audit
@@ -91,6 +95,7 @@ impl<R> ServerReader for R where
         + Retention
         + Tasks
         + Workers
+        + Schedules
         + crate::check::Audit
 {
 }
@@ -123,6 +128,20 @@ macro_rules! conformance_tests {
             an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery
             deliveries_to_a_receiver_that_was_given_up_are_given_up
             deliveries_are_listed_newest_first_by_their_tenant
+            a_schedule_has_one_name_and_is_changed_from_its_newest_revision
+            a_tenant_reads_its_own_schedules_only
+            sch_02_sch_13_due_occurrences_become_runs_exactly_once
+            sch_03_a_run_is_claimed_once_and_within_the_policies_of_its_schedule
+            sch_05_sch_15_only_the_holder_of_a_run_ends_it_and_its_end_is_final
+            sch_06_sch_07_a_failed_run_and_its_retry_are_one_write
+            sch_09_the_last_failed_attempt_is_a_dead_letter
+            sch_10_sch_11_an_expired_lease_returns_a_claimed_run_and_fails_a_running_one
+            sch_14_a_renewed_lease_does_not_expire
+            sch_23_a_newer_occurrence_supersedes_one_that_waits
+            a_run_that_waits_can_be_cancelled
+            a_dead_letter_is_resolved_once
+            a_run_without_a_lease_ends_with_its_execution
+            a_schedule_is_deleted_with_its_runs_unless_one_is_active
             a_quarantined_execution_is_listed_and_not_worked_on
             an_unfinished_execution_in_quarantine_is_not_continued
             an_abandoned_execution_is_over_and_keeps_its_journal

@@ -9,6 +9,7 @@ use crate::origin::Tenant;
 use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
 use crate::workers::{RunnerGroup, WorkerSession};
+use crate::schedules::ScheduleWrite;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, NetDigest};
 
@@ -88,6 +89,8 @@ pub enum Entry {
         number: u64,
         at: Millis,
     },
+    /// A change of schedules, their runs or dead letters; see [`ScheduleWrite`] for its answers.
+    Schedule(Box<ScheduleWrite>),
     /// Adds a tenant, or changes the name and the limits of one.
     Tenant(Box<StoredTenant>),
     /// Adds a token; `Duplicate` when there is one of that id or digest.

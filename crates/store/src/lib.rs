@@ -25,6 +25,7 @@ mod quarantine;
 mod retention;
 mod rows;
 pub mod rules;
+mod schedules;
 mod seal;
 mod secrets;
 pub mod sqlite;
@@ -54,6 +55,11 @@ pub use project::project;
 pub use quarantine::{DEATHS_MAX, ExecutionOutline, Quarantine, Quarantined, Suspect};
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+pub use schedules::{
+    Attention, DeadLetterId, DeadLetterQuery, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease,
+    RunOutcome, RunQuery, RunResult, ScheduleId, ScheduleQuery, ScheduleRunId, ScheduleWrite, Schedules,
+    StoredDeadLetter, StoredRun, StoredSchedule,
+};
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{

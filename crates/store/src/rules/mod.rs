@@ -11,6 +11,7 @@ mod mail;
 mod offers;
 mod pages;
 mod retention;
+mod schedules;
 mod timers;
 mod values;
 
@@ -25,5 +26,9 @@ pub use mail::{MailEnding, MailFacts, end_mail, may_fetch};
 pub use offers::{OfferClaim, OfferFacts, judge_offer_write, keeps_lease};
 pub use pages::fill_page;
 pub use retention::{EndedFacts, may_forget};
+pub use schedules::{
+    FollowUp, LEASE_EXPIRED, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run, expire_run,
+    judge_run_claim, retry_id,
+};
 pub use timers::{TimerPlace, TimerTable, gate_timer, head_timer, merge_timers, run_timer, table_fires};
 pub use values::{JournalLookup, artifact_keys, load_values};

@@ -23,6 +23,8 @@ mod outbox;
 mod quarantine;
 mod reader;
 mod retention;
+mod schedule_runs;
+mod schedules;
 mod secrets;
 mod state;
 mod statements;

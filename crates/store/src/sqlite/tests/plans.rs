@@ -1,7 +1,7 @@
 //! Lists are read along an index: what they cost does not grow with what is stored.
 
 use super::Folder;
-use crate::sqlite::{chain, connect, executions, lists, mail, tasks, timers};
+use crate::sqlite::{chain, connect, executions, lists, mail, schedules, tasks, timers};
 use crate::{Query, Tenant, WorkflowId};
 use rusqlite::{Connection, StatementStatus};
 use windlass_kernel::ExecutionId;
@@ -47,6 +47,8 @@ fn no_list_reads_a_whole_table() {
         timers::HEADS_DUE,
         timers::RUNS_DUE,
         timers::GATES_DUE,
+        schedules::DUE,
+        schedules::WAITING,
     ] {
         check(sql);
     }

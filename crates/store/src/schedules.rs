@@ -1,0 +1,260 @@
+//! Schedules, their runs and dead letters. Writes are entries; each is one transaction with everything that follows from
+//! it (K10).
+
+use crate::origin::Tenant;
+use crate::store::StoreResult;
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_schedule::{RetryPolicy, RunPolicy, RunStatus};
+
+/// Id of a schedule. Ids of this module begin with the time of their creation, so lists are ordered by them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleId(pub u128);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleRunId(pub u128);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeadLetterId(pub u128);
+
+/// Random number of one lease. A worker that lost its lease has a number that no row has any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseKey(pub u64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSchedule {
+    pub id: ScheduleId,
+    pub tenant: Tenant,
+    /// Unique among the schedules of the tenant.
+    pub name: String,
+    pub enabled: bool,
+    /// JSON: times and target. The store does not look into it.
+    pub spec: String,
+    pub policy: RunPolicy,
+    pub retry: RetryPolicy,
+    /// Number of changes by users. A planner that read an earlier revision plans nothing.
+    pub revision: u64,
+    pub paused_at: Option<Millis>,
+    /// Time of the next occurrence that has no run yet.
+    pub next_run_at: Option<Millis>,
+    pub last_run_at: Option<Millis>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+/// A run before its first claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    pub id: ScheduleRunId,
+    pub occurrence_key: String,
+    pub nominal_time: Millis,
+    /// Why it never runs; None if it is to run.
+    pub skipped: Option<String>,
+    /// JSON that is kept until the run ends: the reason of a trigger.
+    pub note: Option<String>,
+}
+
+/// Due occurrences of a schedule that become runs, together with the time of the first one that does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OccurrencePlan {
+    pub schedule: ScheduleId,
+    /// The revision and the time of the next occurrence that the plan was made from.
+    pub revision: u64,
+    pub planned_from: Millis,
+    pub runs: Vec<NewRun>,
+    pub next_run_at: Option<Millis>,
+    pub at: Millis,
+}
+
+/// A worker's right to a run until a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLease {
+    pub run: ScheduleRunId,
+    pub worker_id: String,
+    pub lease_key: LeaseKey,
+    pub expires_at: Millis,
+}
+
+/// The holder of a running run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunHolder {
+    Lease(LeaseKey),
+    /// The run has no lease and ends with its execution.
+    Execution(ExecutionId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunOutcome {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunResult {
+    pub http_status_code: Option<u16>,
+    pub exit_code: Option<i64>,
+    pub result_json: Option<String>,
+    pub error_text: Option<String>,
+    pub receipts: Vec<Receipt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    pub receipt_kind: String,
+    pub content_type: String,
+    pub body: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScheduleWrite {
+    /// `Taken` when the tenant has a schedule of that name.
+    Create(Box<StoredSchedule>),
+    /// Replaces name, times, target and policies. `Taken` as above, `Conflict` when another change came first, `Duplicate`
+    /// when the tenant has no such schedule. With `keeps_times` the next occurrence is the stored one, which a planner may
+    /// have moved meanwhile.
+    Change { schedule: Box<StoredSchedule>, keeps_times: bool },
+    /// Deletes a schedule with all its runs. `Conflict` while one of them is active, `Duplicate` when there is none.
+    Delete { tenant: Tenant, schedule: ScheduleId },
+    /// `Conflict` when the schedule was changed or planned meanwhile.
+    Plan(Box<OccurrencePlan>),
+    /// Adds a run besides the planned ones; `Duplicate` when the tenant has no such schedule.
+    Trigger { tenant: Tenant, schedule: ScheduleId, run: Box<NewRun>, at: Millis },
+    /// Takes a run under a lease. `Conflict` when it must wait, `Fenced` when it is not waiting any more.
+    Claim { lease: RunLease, at: Millis },
+    /// A claimed run begins, with its execution if that could be started. Without `keeps_lease` the run belongs to its
+    /// execution from now on.
+    Begin {
+        run: ScheduleRunId,
+        lease_key: LeaseKey,
+        execution: Option<ExecutionId>,
+        keeps_lease: bool,
+        at: Millis,
+    },
+    /// A claimed run waits again.
+    Release { run: ScheduleRunId, lease_key: LeaseKey, at: Millis },
+    /// Renews all leases of a worker; `Duplicate` when it has none.
+    Renew { worker_id: String, at: Millis, expires_at: Millis },
+    /// Ends a run: receipts, its retry or dead letter and the end of its lease are one transaction.
+    Finish { run: ScheduleRunId, holder: RunHolder, outcome: RunOutcome, result: Box<RunResult>, at: Millis },
+    /// Cancels a run that waits. `Conflict` when it is active or has ended, `Duplicate` when the tenant has no such run.
+    Cancel { tenant: Tenant, run: ScheduleRunId, reason: String, at: Millis },
+    /// Recovers runs whose lease expired, and those of every other worker if this one is the only one alive.
+    Expire { at: Millis, only_worker: Option<String> },
+    /// Resolves a dead letter: with a new run it is redriven, without one discarded. `Conflict` when it was resolved
+    /// before, `Duplicate` when the tenant has no such letter.
+    Resolve { tenant: Tenant, letter: DeadLetterId, redriven: Option<Box<NewRun>>, at: Millis },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRun {
+    pub id: ScheduleRunId,
+    pub tenant: Tenant,
+    pub schedule: ScheduleId,
+    pub occurrence_key: String,
+    pub attempt: u32,
+    pub nominal_time: Millis,
+    pub due_time: Millis,
+    pub status: RunStatus,
+    pub claimed_by_worker_id: Option<String>,
+    pub claim_expires_at: Option<Millis>,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+    pub http_status_code: Option<u16>,
+    pub exit_code: Option<i64>,
+    pub result_json: Option<String>,
+    pub error_text: Option<String>,
+    pub retry_available_at: Option<Millis>,
+    pub execution: Option<ExecutionId>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDeadLetter {
+    pub id: DeadLetterId,
+    pub tenant: Tenant,
+    pub run: ScheduleRunId,
+    pub schedule: ScheduleId,
+    pub occurrence_key: String,
+    pub reason: String,
+    pub payload_json: Option<String>,
+    pub created_at: Millis,
+    pub resolved_at: Option<Millis>,
+    /// `redriven` or `discarded`.
+    pub resolution: Option<String>,
+}
+
+/// Reads schedules. Lists are newest first and continue before an id.
+pub trait Schedules {
+    fn schedule(&mut self, tenant: &Tenant, id: ScheduleId) -> StoreResult<Option<StoredSchedule>>;
+
+    fn schedules(&mut self, query: &ScheduleQuery) -> StoreResult<Vec<StoredSchedule>>;
+
+    /// Returns enabled schedules of all tenants with an occurrence until a time, the earliest first.
+    fn due_schedules(&mut self, until: Millis, limit: usize) -> StoreResult<Vec<StoredSchedule>>;
+
+    fn schedule_run(&mut self, tenant: &Tenant, id: ScheduleRunId) -> StoreResult<Option<StoredRun>>;
+
+    fn schedule_runs(&mut self, query: &RunQuery) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns runs of all tenants that wait and are due, the earliest first, after a given one.
+    fn waiting_runs(
+        &mut self,
+        after: Option<(Millis, ScheduleRunId)>,
+        until: Millis,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns active runs of a schedule.
+    fn active_runs(&mut self, schedule: ScheduleId, limit: usize) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns running runs of all tenants that end with their execution, in the order of their ids.
+    fn runs_of_executions(
+        &mut self,
+        after: Option<ScheduleRunId>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns the times at which something is to be done next. Of runs that wait, those due after a time count.
+    fn next_attention(&mut self, after: Millis) -> StoreResult<Attention>;
+
+    fn receipts(&mut self, run: ScheduleRunId) -> StoreResult<Vec<(Receipt, Millis)>>;
+
+    fn dead_letter(&mut self, tenant: &Tenant, id: DeadLetterId) -> StoreResult<Option<StoredDeadLetter>>;
+
+    fn dead_letters(&mut self, query: &DeadLetterQuery) -> StoreResult<Vec<StoredDeadLetter>>;
+}
+
+/// Times at which something is to be done next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attention {
+    pub occurrence: Option<Millis>,
+    pub run: Option<Millis>,
+    pub lease_expiry: Option<Millis>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleQuery {
+    pub tenant: Tenant,
+    pub enabled: Option<bool>,
+    pub name: Option<String>,
+    pub before: Option<ScheduleId>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunQuery {
+    pub tenant: Tenant,
+    pub schedule: Option<ScheduleId>,
+    pub status: Option<RunStatus>,
+    pub before: Option<ScheduleRunId>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterQuery {
+    pub tenant: Tenant,
+    pub schedule: Option<ScheduleId>,
+    pub before: Option<DeadLetterId>,
+    pub limit: usize,
+}

@@ -1,0 +1,294 @@
+//! Schedules, and the lists of their runs and dead letters.
+
+use super::SqliteReader;
+use super::columns::{Column, Columns, json, limit, read_row};
+use super::statements::{Conditions, execute, query_all, query_first};
+use crate::commit::Applied;
+use crate::origin::Tenant;
+use crate::schedules::{
+    Attention, DeadLetterId, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId, ScheduleQuery,
+    ScheduleRunId, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
+};
+use crate::store::{StoreError, StoreResult};
+use rusqlite::{Connection, Row, params, params_from_iter};
+use windlass_kernel::Millis;
+use windlass_schedule::RunStatus;
+
+/// Ids as columns.
+macro_rules! id_columns {
+    ($($type:ident)*) => {
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
+                let bytes: [u8; 16] = row.get(column)?;
+                Ok($type(u128::from_be_bytes(bytes)))
+            }
+        }
+
+        impl $type {
+            pub(super) fn bytes(self) -> [u8; 16] {
+                self.0.to_be_bytes()
+            }
+        })*
+    };
+}
+
+id_columns! { ScheduleId ScheduleRunId DeadLetterId }
+
+impl Column for RunStatus {
+    fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
+        let name = row.text(column)?;
+        RunStatus::of_name(name)
+            .ok_or_else(|| StoreError::Corrupt(format!("`{name}` is not the status of a run")))
+    }
+}
+
+impl Column for LeaseKey {
+    fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
+        row.read(column).map(LeaseKey)
+    }
+}
+
+const SCHEDULE: &str = "SELECT id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
+     last_run_at, created_at, updated_at FROM schedules";
+
+pub(super) const DUE: &str = "SELECT id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
+     last_run_at, created_at, updated_at FROM schedules WHERE enabled = 1 AND next_run_at <= ?1 ORDER BY next_run_at LIMIT ?2";
+
+pub(super) const RUN: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
+     claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
+     retry_available_at, execution, created_at, updated_at FROM schedule_runs";
+
+const LETTER: &str = "SELECT id, tenant, run, schedule, occurrence_key, reason, payload_json, created_at, resolved_at, \
+     resolution FROM dead_letters";
+
+fn read_schedule(row: &Row<'_>) -> StoreResult<StoredSchedule> {
+    Ok(StoredSchedule {
+        id: row.read(0)?,
+        tenant: row.read(1)?,
+        name: row.get(2)?,
+        enabled: row.get(3)?,
+        spec: row.get(4)?,
+        policy: row.json(5, "the policy of a schedule")?,
+        retry: row.json(6, "the retry policy of a schedule")?,
+        revision: row.read(7)?,
+        paused_at: row.read(8)?,
+        next_run_at: row.read(9)?,
+        last_run_at: row.read(10)?,
+        created_at: row.read(11)?,
+        updated_at: row.read(12)?,
+    })
+}
+
+pub(super) fn read_run(row: &Row<'_>) -> StoreResult<StoredRun> {
+    Ok(read_row![row, StoredRun: id tenant schedule occurrence_key attempt nominal_time due_time status
+        claimed_by_worker_id claim_expires_at started_at finished_at http_status_code exit_code result_json error_text
+        retry_available_at execution created_at updated_at])
+}
+
+fn read_letter(row: &Row<'_>) -> StoreResult<StoredDeadLetter> {
+    Ok(read_row![row, StoredDeadLetter: id tenant run schedule occurrence_key reason payload_json created_at
+        resolved_at resolution])
+}
+
+pub(super) fn find(conn: &Connection, id: ScheduleId) -> StoreResult<Option<StoredSchedule>> {
+    query_first(conn, &format!("{SCHEDULE} WHERE id = ?1"), [id.bytes()], read_schedule)
+}
+
+pub(super) fn find_of(
+    conn: &Connection,
+    tenant: &Tenant,
+    id: ScheduleId,
+) -> StoreResult<Option<StoredSchedule>> {
+    Ok(find(conn, id)?.filter(|schedule| schedule.tenant == *tenant))
+}
+
+fn is_name_taken(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<bool> {
+    let sql = "SELECT 1 FROM schedules WHERE tenant = ?1 AND name = ?2 AND id <> ?3";
+    let values = params![schedule.tenant.0, schedule.name, schedule.id.bytes()];
+    Ok(query_first(conn, sql, values, |_| Ok(()))?.is_some())
+}
+
+pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<Applied> {
+    if is_name_taken(conn, schedule)? {
+        return Ok(Applied::Taken);
+    }
+    let sql = "INSERT INTO schedules (id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
+               last_run_at, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+               ON CONFLICT DO NOTHING";
+    let StoredSchedule { id, tenant, name, enabled, spec, policy, retry, revision, .. } = schedule;
+    let (paused, next) = (schedule.paused_at.map(|at| at.0), schedule.next_run_at.map(|at| at.0));
+    let last = schedule.last_run_at.map(|at| at.0);
+    let (policy, retry, revision) = (json(policy), json(retry), revision.cast_signed());
+    let values = params![
+        id.bytes(),
+        tenant.0,
+        name,
+        enabled,
+        spec,
+        policy,
+        retry,
+        revision,
+        paused,
+        next,
+        last,
+        schedule.created_at.0,
+        schedule.updated_at.0
+    ];
+    let created = execute(conn, sql, values)?;
+    Ok(if created == 1 { Applied::Done } else { Applied::Duplicate })
+}
+
+/// Times of runs are left to planner and dispatcher, which may have changed them since the schedule was read.
+pub(super) fn change(
+    conn: &Connection,
+    schedule: &StoredSchedule,
+    keeps_times: bool,
+) -> StoreResult<Applied> {
+    let Some(found) = find_of(conn, &schedule.tenant, schedule.id)? else { return Ok(Applied::Duplicate) };
+    if is_name_taken(conn, schedule)? {
+        return Ok(Applied::Taken);
+    }
+    if found.revision != schedule.revision {
+        return Ok(Applied::Conflict);
+    }
+    let sql = "UPDATE schedules SET name = ?2, enabled = ?3, spec = ?4, policy = ?5, retry = ?6, revision = ?7, \
+               paused_at = ?8, next_run_at = ?9, updated_at = ?10 WHERE id = ?1";
+    let StoredSchedule { id, name, enabled, spec, policy, retry, revision, updated_at, .. } = schedule;
+    let next = if keeps_times { found.next_run_at } else { schedule.next_run_at };
+    let (paused, next) = (schedule.paused_at.map(|at| at.0), next.map(|at| at.0));
+    let revision = (revision + 1).cast_signed();
+    let values = params![
+        id.bytes(),
+        name,
+        enabled,
+        spec,
+        json(policy),
+        json(retry),
+        revision,
+        paused,
+        next,
+        updated_at.0
+    ];
+    execute(conn, sql, values)?;
+    Ok(Applied::Done)
+}
+
+pub(super) fn delete(conn: &Connection, tenant: &Tenant, id: ScheduleId) -> StoreResult<Applied> {
+    if find_of(conn, tenant, id)?.is_none() {
+        return Ok(Applied::Duplicate);
+    }
+    if super::schedule_runs::count_active(conn, id, None)? > 0 {
+        return Ok(Applied::Conflict);
+    }
+    for sql in [
+        "DELETE FROM execution_receipts WHERE run IN (SELECT id FROM schedule_runs WHERE schedule = ?1)",
+        "DELETE FROM dead_letters WHERE schedule = ?1",
+        "DELETE FROM schedule_runs WHERE schedule = ?1",
+        "DELETE FROM schedules WHERE id = ?1",
+    ] {
+        execute(conn, sql, [id.bytes()])?;
+    }
+    Ok(Applied::Done)
+}
+
+pub(super) const WAITING: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
+     claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
+     retry_available_at, execution, created_at, updated_at FROM schedule_runs \
+     WHERE status IN ('pending', 'retry_scheduled') AND due_time <= ?1 AND (due_time, id) > (?2, ?3) \
+     ORDER BY due_time, id LIMIT ?4";
+
+impl Schedules for SqliteReader {
+    fn schedule(&mut self, tenant: &Tenant, id: ScheduleId) -> StoreResult<Option<StoredSchedule>> {
+        find_of(&self.conn, tenant, id)
+    }
+
+    fn schedules(&mut self, query: &ScheduleQuery) -> StoreResult<Vec<StoredSchedule>> {
+        let mut conditions = Conditions::default();
+        conditions.add("tenant = ?", query.tenant.0.to_string());
+        conditions.add_if("enabled = ?", query.enabled.map(i64::from));
+        conditions.add_if("name = ?", query.name.clone());
+        conditions.add_if("id < ?", query.before.map(|id| id.bytes().to_vec()));
+        let (sql, values) = conditions.finish(SCHEDULE, "id DESC", limit(query.limit));
+        query_all(&self.conn, &sql, params_from_iter(values), read_schedule)
+    }
+
+    fn due_schedules(&mut self, until: Millis, count: usize) -> StoreResult<Vec<StoredSchedule>> {
+        query_all(&self.conn, DUE, params![until.0, limit(count)], read_schedule)
+    }
+
+    fn schedule_run(&mut self, tenant: &Tenant, id: ScheduleRunId) -> StoreResult<Option<StoredRun>> {
+        let sql = format!("{RUN} WHERE id = ?1 AND tenant = ?2");
+        query_first(&self.conn, &sql, params![id.bytes(), tenant.0], read_run)
+    }
+
+    fn schedule_runs(&mut self, query: &RunQuery) -> StoreResult<Vec<StoredRun>> {
+        let mut conditions = Conditions::default();
+        conditions.add("tenant = ?", query.tenant.0.to_string());
+        conditions.add_if("schedule = ?", query.schedule.map(|id| id.bytes().to_vec()));
+        conditions.add_if("status = ?", query.status.map(|status| status.name().to_owned()));
+        conditions.add_if("id < ?", query.before.map(|id| id.bytes().to_vec()));
+        let (sql, values) = conditions.finish(RUN, "id DESC", limit(query.limit));
+        query_all(&self.conn, &sql, params_from_iter(values), read_run)
+    }
+
+    fn waiting_runs(
+        &mut self,
+        after: Option<(Millis, ScheduleRunId)>,
+        until: Millis,
+        count: usize,
+    ) -> StoreResult<Vec<StoredRun>> {
+        let (due, id) = after.unwrap_or((Millis(i64::MIN), ScheduleRunId(0)));
+        query_all(&self.conn, WAITING, params![until.0, due.0, id.bytes(), limit(count)], read_run)
+    }
+
+    fn active_runs(&mut self, schedule: ScheduleId, count: usize) -> StoreResult<Vec<StoredRun>> {
+        let sql =
+            format!("{RUN} WHERE schedule = ?1 AND status IN ('claimed', 'running') ORDER BY id LIMIT ?2");
+        query_all(&self.conn, &sql, params![schedule.bytes(), limit(count)], read_run)
+    }
+
+    fn runs_of_executions(
+        &mut self,
+        after: Option<ScheduleRunId>,
+        count: usize,
+    ) -> StoreResult<Vec<StoredRun>> {
+        let sql = format!(
+            "{RUN} WHERE status IN ('claimed', 'running') AND status = 'running' AND id > ?1 \
+             AND NOT EXISTS (SELECT 1 FROM worker_leases l WHERE l.run = schedule_runs.id) ORDER BY id LIMIT ?2"
+        );
+        let after = after.unwrap_or(ScheduleRunId(0));
+        query_all(&self.conn, &sql, params![after.bytes(), limit(count)], read_run)
+    }
+
+    fn next_attention(&mut self, after: Millis) -> StoreResult<Attention> {
+        let sql = "SELECT (SELECT min(next_run_at) FROM schedules WHERE enabled = 1), \
+                   (SELECT min(due_time) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time > ?1), \
+                   (SELECT min(expires_at) FROM worker_leases)";
+        let found = query_first(&self.conn, sql, [after.0], |row| {
+            Ok(read_row![row, Attention: occurrence run lease_expiry])
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn receipts(&mut self, run: ScheduleRunId) -> StoreResult<Vec<(Receipt, Millis)>> {
+        let sql = "SELECT receipt_kind, content_type, body, created_at FROM execution_receipts WHERE run = ?1 \
+                   ORDER BY number";
+        query_all(&self.conn, sql, [run.bytes()], |row| {
+            Ok((read_row![row, Receipt: receipt_kind content_type body], row.read(3)?))
+        })
+    }
+
+    fn dead_letter(&mut self, tenant: &Tenant, id: DeadLetterId) -> StoreResult<Option<StoredDeadLetter>> {
+        let sql = format!("{LETTER} WHERE id = ?1 AND tenant = ?2");
+        query_first(&self.conn, &sql, params![id.bytes(), tenant.0], read_letter)
+    }
+
+    fn dead_letters(&mut self, query: &DeadLetterQuery) -> StoreResult<Vec<StoredDeadLetter>> {
+        let mut conditions = Conditions::default();
+        conditions.add("tenant = ?", query.tenant.0.to_string());
+        conditions.add_if("schedule = ?", query.schedule.map(|id| id.bytes().to_vec()));
+        conditions.add_if("id < ?", query.before.map(|id| id.bytes().to_vec()));
+        let (sql, values) = conditions.finish(LETTER, "id DESC", limit(query.limit));
+        query_all(&self.conn, &sql, params_from_iter(values), read_letter)
+    }
+}
