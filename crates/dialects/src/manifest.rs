@@ -8,7 +8,7 @@ use crate::{Dialect, compile_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_duties::SodConstraint;
-use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
+use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Recovery, Retry, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
 use windlass_views::CodePlace;
@@ -111,6 +111,7 @@ pub struct Overrides {
     /// For steps without a policy of their own.
     pub retry: Option<Retry>,
     pub failure_mode: Option<FailureMode>,
+    pub recovery: Option<Recovery>,
 }
 
 impl Overrides {
@@ -126,6 +127,7 @@ impl Overrides {
             spec.policy.failure = failure;
             spec.policy.end = end_policy(failure);
         }
+        spec.policy.recovery = self.recovery.unwrap_or(spec.policy.recovery);
         for DefaultRetry { step, attempts_max } in &settings.default_retries {
             if let (Some(retry), Some(step)) = (&self.retry, spec.steps.get_mut(*step as usize)) {
                 let attempts_max = attempts_max.unwrap_or(retry.attempts_max);

@@ -25,7 +25,7 @@ use crate::watchdog::Pulse;
 use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
 use windlass_store::{Applied, AuditSeal, Entry, Tenant};
 
@@ -60,6 +60,8 @@ pub struct App {
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
     pub(crate) sign_in_codes: SignInCodes,
+    /// Rings when schedules or their runs have changed.
+    pub schedule_bell: Notify,
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
@@ -135,6 +137,7 @@ impl App {
             versions,
             estimates: Estimates::default(),
             sign_in_codes: SignInCodes::default(),
+            schedule_bell: Notify::new(),
             pulse,
             remote,
             traces,
@@ -211,6 +214,11 @@ impl App {
     /// Begins the stop: `/readyz` reports 503, and streams end.
     pub fn stops(&self) {
         self.stopping.send_replace(true);
+    }
+
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
     }
 
     /// Completes when the server is being stopped.

@@ -3,7 +3,7 @@
 use crate::host::now;
 use crate::problem::Problem;
 use windlass_kernel::ExecutionId;
-use windlass_store::WorkflowId;
+use windlass_store::{DeadLetterId, ScheduleId, ScheduleRunId, WorkflowId};
 
 const DIGITS: usize = 32;
 
@@ -33,6 +33,36 @@ pub fn workflow(text: &str) -> Result<WorkflowId, Problem> {
 /// Parses the id of an execution. A malformed id is answered like an unknown one.
 pub fn execution(text: &str) -> Result<ExecutionId, Problem> {
     number("exec_", text).map(ExecutionId).ok_or_else(|| Problem::not_found("execution", text))
+}
+
+/// Parses the id of a schedule. A malformed id is answered like an unknown one.
+pub fn schedule(text: &str) -> Result<ScheduleId, Problem> {
+    number("sch_", text).map(ScheduleId).ok_or_else(|| Problem::not_found("schedule", text))
+}
+
+/// Parses the id of a run. A malformed id is answered like an unknown one.
+pub fn schedule_run(text: &str) -> Result<ScheduleRunId, Problem> {
+    number("run_", text).map(ScheduleRunId).ok_or_else(|| Problem::not_found("run", text))
+}
+
+/// Parses the id of a dead letter. A malformed id is answered like an unknown one.
+pub fn dead_letter(text: &str) -> Result<DeadLetterId, Problem> {
+    number("dlq_", text).map(DeadLetterId).ok_or_else(|| Problem::not_found("dead letter", text))
+}
+
+#[must_use]
+pub fn format_schedule(id: ScheduleId) -> String {
+    format!("sch_{:032x}", id.0)
+}
+
+#[must_use]
+pub fn format_run(id: ScheduleRunId) -> String {
+    format!("run_{:032x}", id.0)
+}
+
+#[must_use]
+pub fn format_dead_letter(id: DeadLetterId) -> String {
+    format!("dlq_{:032x}", id.0)
 }
 
 /// Reports whether a string has the format of a tenant's id: `default`, or `tnt_` and 32 hexadecimal digits.

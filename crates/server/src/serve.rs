@@ -15,6 +15,7 @@ use crate::readers::Readers;
 use crate::retention;
 use crate::rights::Variables;
 use crate::routes;
+use crate::scheduler;
 use crate::settings::Settings;
 use crate::socket::FolderSocket;
 use crate::storage::StorageLimits;
@@ -168,6 +169,7 @@ impl Server {
         let uses = tokio::spawn(run_token_uses(app.clone()));
         let beat = tokio::spawn(app.pulse.vitals.clone().beat());
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
+        let scheduler = tokio::spawn(scheduler::run(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let failed = tokio::select! {
@@ -188,6 +190,8 @@ impl Server {
         }
         // It ends because the app stops; an interrupted delivery is repeated after the next start.
         let _ = courier.await;
+        // It cancels the runs that have a lease, and returns those that have not begun.
+        let _ = scheduler.await;
         let traces = app.traces.clone();
         drop(app);
         end(embedded, failed, traces).await

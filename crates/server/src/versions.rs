@@ -321,7 +321,8 @@ impl Version {
         if overrides.is_empty() && self.manifest.unbound.is_empty() {
             return Ok(None);
         }
-        if !overrides.is_empty() && self.manifest.settings.is_none() {
+        let is_general = overrides.retry.is_none() && overrides.failure_mode.is_none();
+        if !is_general && self.manifest.settings.is_none() {
             let field = if overrides.retry.is_some() { "options.retryPolicy" } else { "options.failureMode" };
             let message = "is for workflows; a definition of another dialect says it itself";
             return Err(Problem::invalid(field, message));
@@ -332,12 +333,11 @@ impl Version {
         let (version, adapters) = (self.clone(), app.versions.adapters().clone());
         let make = move || {
             let bound = version.bind(&stored, &adapters).map_err(|left| not_bound(&left))?;
-            match &version.manifest.settings {
-                Some(settings) if !overrides.is_empty() => {
-                    apply(&overrides, bound.as_deref().unwrap_or(&stored), settings).map(Some)
-                }
-                _ => Ok(bound),
+            if overrides.is_empty() {
+                return Ok(bound);
             }
+            let settings = version.manifest.settings.clone().unwrap_or_default();
+            apply(&overrides, bound.as_deref().unwrap_or(&stored), &settings).map(Some)
         };
         let net: Option<Arc<Net>> = app.compiling.run(tenant, 0, make).await??;
         // Bindings of this process may add programs and secrets to a definition.

@@ -8,8 +8,8 @@ use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
-use crate::workers::{RunnerGroup, WorkerSession};
 use crate::schedules::ScheduleWrite;
+use crate::workers::{RunnerGroup, WorkerSession};
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, NetDigest};
 

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod bench;
 mod compensation;
+pub mod dead_letters;
 pub mod evidence;
 pub mod executions;
 mod failure;
@@ -12,6 +13,8 @@ pub mod internal;
 pub mod page;
 mod report;
 pub mod run;
+pub mod runs;
+pub mod schedules;
 pub mod schema;
 pub mod secrets;
 pub mod serve;

@@ -67,7 +67,7 @@ impl Normal {
         if body == "owner" || body.starts_with("user_") {
             return format!("who{rest}");
         }
-        let digits = body.trim_start_matches("exec_").trim_start_matches("wf_");
+        let digits = body.trim_start_matches("exec_").trim_start_matches("wf_").trim_start_matches("sch_");
         let is_id = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_id {
             let next = format!("id-{}", self.ids.len());

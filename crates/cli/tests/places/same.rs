@@ -37,6 +37,10 @@ actions:
 - {actionId: confirm, order: 1, operation: 'door:close', completionMode: manual}
 adapters: {operations: {'door:close': {kind: noop}}}
 ";
+const TICK: &str = "name: tick
+schedule: {kind: cron, expr: 0 6 1 1 *}
+target: {kind: shell, command: 'true'}
+";
 const BAD: &str = "workflow:
 - {step: a, next: nowhere}
 ";
@@ -148,6 +152,27 @@ const STORY: &[Row] = &[
     Row("workers list --json", 0, ""),
     Row("workers list", 0, ""),
     Row("graph work.yaml", 0, ""),
+    Row("schedules create -f tick.yaml --json", 0, "tick"),
+    Row("schedules create -f tick.yaml", 1, ""),
+    Row("schedules create -f bad.yaml", 2, ""),
+    Row("schedules apply -f tick.yaml --dry-run --json", 0, ""),
+    Row("schedules list --json", 0, ""),
+    Row("schedules get tick --json", 0, ""),
+    Row("schedules get nobody", 2, ""),
+    Row("schedules explain $tick --json", 0, ""),
+    Row("schedules pause tick --json", 0, ""),
+    Row("schedules list --enabled false", 0, ""),
+    Row("schedules resume tick --json", 0, ""),
+    Row("schedules next x", 2, ""),
+    Row("runs list --json", 0, ""),
+    Row("runs list --status wrong", 2, ""),
+    Row("runs get run_00000000000000000000000000000000", 2, ""),
+    Row("runs cancel run_00000000000000000000000000000000", 2, ""),
+    Row("dead-letters list --json", 0, ""),
+    Row("dead-letters get dlq_00000000000000000000000000000000", 2, ""),
+    Row("dead-letters redrive dlq_00000000000000000000000000000000", 2, ""),
+    Row("dead-letters discard dlq_00000000000000000000000000000000", 2, ""),
+    Row("schedules delete tick --json", 0, ""),
 ];
 
 /// The code and the normal form of what each row output.
@@ -158,6 +183,7 @@ fn report(place: &Place) -> Vec<String> {
     }
     place.write("ask.yaml", ASK);
     place.write("confirm.yaml", CONFIRM);
+    place.write("tick.yaml", TICK);
     let (mut normal, mut known) = (Normal::default(), BTreeMap::<&str, String>::new());
     let output = STORY.iter().map(|Row(asked, code, keeps)| {
         let (asked_words, input) = asked.split_once(" < ").unwrap_or((asked, ""));

@@ -28,6 +28,7 @@ mod retry_partial;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod sagas;
+mod schedules;
 mod second_process;
 mod slips;
 mod summary;

@@ -29,6 +29,7 @@ impl Things {
         things.push(("runner-groups", "lab".to_owned()));
         things.push(("values", value(server, &execution)));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
+        things.extend(scheduled(server));
         Things(things)
     }
 
@@ -60,6 +61,21 @@ fn executed(server: &Server, workflow: &str) -> (String, String) {
             .map(str::to_owned)
     });
     (execution, delivery)
+}
+
+/// A schedule whose only run has failed.
+fn scheduled(server: &Server) -> [(&'static str, String); 3] {
+    let document = json!({ "name": "fails", "schedule": { "kind": "cron", "expr": "0 0 1 1 *" },
+        "target": { "kind": "shell", "command": "false" } });
+    let (status, schedule) = server.post("/api/v1/schedules", &document);
+    assert_eq!(status, StatusCode::CREATED, "{schedule}");
+    let id = schedule["id"].as_str().unwrap().to_owned();
+    server.post(&format!("/api/v1/schedules/{id}/trigger"), &json!({ "reason": "test" }));
+    let letter = until("a dead letter is listed", || {
+        read_answer(server.get("/api/v1/dead-letters")).1["items"].get(0).cloned()
+    });
+    let text = |key: &str| letter[key].as_str().unwrap().to_owned();
+    [("schedules", id), ("runs", text("run_id")), ("dead-letters", text("id"))]
 }
 
 /// The key of a large value of the execution, which it gives to its own tenant.

@@ -112,6 +112,7 @@ fn every_change_leaves_one_row_and_what_changes_nothing_leaves_none() {
     definitions(&mut admin);
     access(&mut admin);
     executions(&mut admin, &server);
+    schedules(&mut admin, &server);
     let document = read_answer(server.get("/api/openapi.json")).1;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in ["post", "put", "patch", "delete"] {
@@ -223,6 +224,54 @@ fn executions(admin: &mut Admin<'_>, server: &Server) {
     let redeliver = || (Method::POST, "/api/v1/webhook-deliveries/{deliveryId}/redeliver");
     admin.does(redeliver(), &[&delivery], None, "webhook-delivery.redeliver");
     admin.fails(redeliver(), &["msg_00000000000000000000000000000001_1"], None, 404);
+}
+
+fn schedules(admin: &mut Admin<'_>, server: &Server) {
+    server.define("metadata: {name: breaks}\nworkflow:\n- {step: a, tool: {kind: shell, command: exit 3}}\n");
+    server.define("name: waits\nnodes:\n- {id: ask, type: approval, config: {message: may it}}\n");
+    let document = |workflow: &str| {
+        let target = json!({ "kind": "workflow", "workflow_id": workflow });
+        Some(
+            json!({ "name": workflow, "schedule": { "kind": "cron", "expr": "0 0 1 1 *" }, "target": target }),
+        )
+    };
+    let (all, each) = ("/api/v1/schedules", "/api/v1/schedules/{id}");
+    let breaks = id(&admin.does((Method::POST, all), &[], document("breaks"), "schedule.create"));
+    admin.fails((Method::POST, all), &[], document("breaks"), 409);
+    admin.does((Method::PUT, each), &[&breaks], document("breaks"), "schedule.change");
+    admin.does((Method::PATCH, each), &[&breaks], Some(json!({ "start_at": null })), "schedule.change");
+    admin.does((Method::POST, "/api/v1/schedules/{id}/pause"), &[&breaks], None, "schedule.pause");
+    admin.does((Method::POST, "/api/v1/schedules/{id}/resume"), &[&breaks], None, "schedule.resume");
+    let trigger = || (Method::POST, "/api/v1/schedules/{id}/trigger");
+    let reason = || Some(json!({ "reason": "test" }));
+    for _ in 0..2 {
+        admin.does(trigger(), &[&breaks], reason(), "schedule.trigger");
+    }
+    admin.fails(trigger(), &[&breaks], Some(json!({ "reason": " " })), 400);
+    let letters = crate::rig::until("both runs have failed", || {
+        let listed = read_answer(server.get("/api/v1/dead-letters")).1["items"].as_array().unwrap().clone();
+        (listed.len() == 2).then_some(listed)
+    });
+    let (first, second) = (id(&letters[0]), id(&letters[1]));
+    let redrive = || (Method::POST, "/api/v1/dead-letters/{id}/redrive");
+    admin.does(redrive(), &[&first], None, "dead_letter.redrive");
+    admin.fails(redrive(), &[&first], None, 409);
+    admin.does((Method::POST, "/api/v1/dead-letters/{id}/discard"), &[&second], None, "dead_letter.discard");
+    let waits = id(&admin.does((Method::POST, all), &[], document("waits"), "schedule.create"));
+    let runs: Vec<String> = (0..2)
+        .map(|_| {
+            let run = admin.does(trigger(), &[&waits], reason(), "schedule.trigger");
+            run["run_id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let status = |run: &str| read_answer(server.get(&format!("/api/v1/runs/{run}"))).1["status"].clone();
+    crate::rig::until("the first run is running", || (status(&runs[0]) == "running").then_some(()));
+    let cancel = || (Method::POST, "/api/v1/runs/{id}/cancel");
+    admin.does(cancel(), &[&runs[1]], None, "run.cancel");
+    admin.does(cancel(), &[&runs[0]], None, "run.cancel");
+    crate::rig::until("the first run is cancelled", || (status(&runs[0]) == "cancelled").then_some(()));
+    admin.fails(cancel(), &[&runs[0]], None, 409);
+    admin.does((Method::DELETE, each), &[&waits], None, "schedule.delete");
 }
 
 /// Versions of definitions, of secrets, and tokens on one side; what was written about them on the other.

@@ -34,6 +34,7 @@ mod rig;
 mod rights;
 mod rows;
 mod sagas;
+mod schedules;
 mod secure;
 mod starting;
 mod streams;

@@ -163,10 +163,9 @@ fn gates_people_delays_loops_and_retries_before_it_are_awaited() {
                 let note = ManualNote {
                     outcome: ManualOutcome::Succeeded,
                     actor: "ann".into(),
-                    notes: None,
-                    evidence: Vec::new(),
+                    ..ManualNote::default()
                 };
-                drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap()
+                drive.send(Input::Complete { run, fence, note: Box::new(note), seen: None }).unwrap()
             },
             "paused",
         ),

@@ -1,8 +1,9 @@
 //! All routes, one file per noun. Each router carries its part of the OpenAPI document.
 
 mod audit;
+mod dead_letters;
 mod document;
-mod executions;
+pub(crate) mod executions;
 mod health;
 mod hooks;
 mod me;
@@ -10,6 +11,8 @@ mod nodes;
 mod paging;
 mod quarantine;
 mod runner_groups;
+mod schedule_runs;
+mod schedules;
 mod secrets;
 mod session;
 pub(crate) mod shared;
@@ -82,6 +85,9 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(sse::router())
         .merge(hooks::router())
         .merge(webhook_deliveries::router())
+        .merge(schedules::router())
+        .merge(schedule_runs::router())
+        .merge(dead_letters::router())
         .merge(websocket::router())
 }
 

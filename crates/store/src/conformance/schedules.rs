@@ -59,7 +59,7 @@ fn create(store: &mut impl Store, schedule: StoredSchedule) -> Applied {
 }
 
 fn new_run(id: u128) -> NewRun {
-    let nominal_time = Millis(i64::try_from(id).unwrap() * MINUTE);
+    let nominal_time = Millis(i64::try_from(id).expect("a small number") * MINUTE);
     NewRun {
         id: ScheduleRunId(id),
         occurrence_key: format!("one:{id}"),

@@ -70,6 +70,7 @@ nodes:
     let overrides = Overrides {
         retry: Some(asked.retry().expect("it is sound")),
         failure_mode: failure_mode("continue_on_error"),
+        ..Overrides::default()
     };
     let settings = compile(text).manifest.settings.expect("a workflow has settings");
     let other = overrides.apply(&given, &settings).expect("a net");

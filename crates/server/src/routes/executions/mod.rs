@@ -5,7 +5,7 @@ mod control;
 mod events;
 mod evidence;
 mod journal;
-pub(super) mod key;
+pub(crate) mod key;
 mod links;
 mod list;
 mod logs;
@@ -20,9 +20,10 @@ mod started;
 
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(crate) use one::Drawn;
-pub(super) use options::ExecutionOptions;
+pub(crate) use options::ExecutionOptions;
 pub(super) use refused::unexpected;
-pub(super) use start::{Trigger, begin};
+pub(super) use start::begin;
+pub(crate) use start::{Trigger, begin_version};
 pub(super) use started::Accepted;
 pub(crate) use started::Estimates;
 
@@ -98,7 +99,7 @@ enum First<T, F> {
 
 /// Calls `view` with the execution of a path and its history, on the thread that read it. A long history is folded in
 /// slices.
-async fn view_execution<T: Send + 'static>(
+pub(crate) async fn view_execution<T: Send + 'static>(
     app: &App,
     caller: &Caller,
     id: &str,

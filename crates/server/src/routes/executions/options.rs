@@ -156,7 +156,7 @@ impl ExecutionOptions {
             Problem::invalid("options.failureMode", message)
         };
         let mode = self.failure_mode.as_deref().map(|word| failure_mode(word).ok_or_else(unknown));
-        Ok(Overrides { retry, failure_mode: mode.transpose()? })
+        Ok(Overrides { retry, failure_mode: mode.transpose()?, ..Overrides::default() })
     }
 
     fn tags(&self) -> Result<Vec<String>, Problem> {

@@ -27,7 +27,9 @@ use std::sync::Arc;
 use windlass_dialects::Overrides;
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
-use windlass_store::{IdempotencyKey, Options, Origin, StoredDefinition, WorkflowId, WorkflowStatus};
+use windlass_store::{
+    IdempotencyKey, Options, Origin, Reader as _, StoredDefinition, Which, WorkflowId, WorkflowStatus,
+};
 use windlass_views::{execution_id, workflow_id};
 
 /// What is known of a workflow when one of its executions starts.
@@ -76,7 +78,7 @@ pub(crate) async fn execute(
     let (start, overrides) = options.start(origin, &app.settings.egress)?;
     let start = Start { inputs: Value::Object(sent.inputs), ..start };
     if options.dry_run == Some(true) {
-        let version = startable(&app, &caller, workflow, &start).await?.version;
+        let version = startable(&app, &caller, (workflow, None), &start).await?.version;
         version.check_caller(&caller, &overrides)?;
         let found = problems(&app, &version, &start).await?;
         let checked = checked(&app, &caller, &version, &overrides, found).await?;
@@ -98,16 +100,35 @@ pub(crate) async fn execute(
 async fn startable(
     app: &Arc<App>,
     caller: &Caller,
-    workflow: WorkflowId,
+    (workflow, version): (WorkflowId, Option<u32>),
     start: &Start,
 ) -> Result<Startable, Problem> {
     let current = active(app, caller, workflow).await?;
     if let Some(parent) = start.origin.parent {
         is_own(app, caller, parent).await?;
     }
-    let version = allowed(app, caller, &current.definition).await?;
+    let version = match version {
+        Some(number) if number != current.definition.version => {
+            allowed(app, caller, &find_version(app, caller, workflow, number).await?).await?
+        }
+        _ => allowed(app, caller, &current.definition).await?,
+    };
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
     Ok(Startable { version, estimate })
+}
+
+/// Returns one version of a workflow.
+async fn find_version(
+    app: &App,
+    caller: &Caller,
+    workflow: WorkflowId,
+    version: u32,
+) -> Result<StoredDefinition, Problem> {
+    let (tenant, which) = (caller.tenant.clone(), Which::Id(workflow));
+    let readers = app.readers.of(&caller.tenant);
+    let found = readers.look(move |reader| reader.find_definition(&tenant, &which, Some(version)));
+    let missing = || Problem::not_found("version", &format!("{version} of {}", workflow_id(workflow.0)));
+    found.await?.ok_or_else(missing)
 }
 
 /// A workflow that may be started, with its newest version.
@@ -178,6 +199,7 @@ pub(crate) enum Trigger {
     Manual,
     Api,
     Webhook,
+    Schedule,
 }
 
 impl Trigger {
@@ -203,6 +225,7 @@ impl Trigger {
             Trigger::Manual => "manual",
             Trigger::Api => "api",
             Trigger::Webhook => "webhook",
+            Trigger::Schedule => "schedule",
         }
     }
 }
@@ -222,8 +245,7 @@ impl Begun {
     }
 }
 
-/// Starts an execution, or returns the one that was started with the same key. A caller that lost the first answer gets it
-/// also when the start would be refused by now.
+/// Starts an execution of the newest version; see [`begin_version`].
 pub(crate) async fn begin(
     app: &Arc<App>,
     caller: &Caller,
@@ -231,11 +253,23 @@ pub(crate) async fn begin(
     start: Start,
     overrides: &Overrides,
 ) -> Result<Begun, Problem> {
+    begin_version(app, caller, (workflow, None), start, overrides).await
+}
+
+/// Starts an execution, or returns the one that was started with the same key. A caller that lost the first answer gets it
+/// also when the start would be refused by now.
+pub(crate) async fn begin_version(
+    app: &Arc<App>,
+    caller: &Caller,
+    (workflow, version): (WorkflowId, Option<u32>),
+    start: Start,
+    overrides: &Overrides,
+) -> Result<Begun, Problem> {
     if let Some(id) = begun_before(app, caller, workflow, start.origin.key.as_ref()).await? {
         let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
         return Ok(Begun { id, workflow, estimate });
     }
-    let Startable { version, estimate } = startable(app, caller, workflow, &start).await?;
+    let Startable { version, estimate } = startable(app, caller, (workflow, version), &start).await?;
     version.check_caller(caller, overrides)?;
     let found = problems(app, &version, &start).await?;
     if !found.is_empty() {

@@ -8,8 +8,8 @@ mod named;
 mod source;
 mod versions;
 
-pub(crate) use create::missing_children;
-pub(crate) use source::compiled;
+pub(crate) use create::{missing_children, register_target};
+pub(crate) use source::{Text, compiled};
 
 use crate::app::App;
 use crate::auth::Caller;

@@ -1,0 +1,138 @@
+//! Creating, controlling and deleting schedules.
+
+use super::find;
+use crate::api::Client;
+use crate::commands::report::print_json;
+use crate::commands::source::Source;
+use crate::progress::say;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+/// Create a schedule
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The schedule, YAML or JSON; `-` reads standard input
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Stop planning occurrences until the schedule is resumed
+#[derive(Debug, clap::Args)]
+pub struct Pause {
+    /// Its id or its name
+    #[arg(value_name = "SCHEDULE")]
+    schedule: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Resume a schedule; its misfire policy decides about the time of the pause
+#[derive(Debug, clap::Args)]
+pub struct Resume {
+    /// Its id or its name
+    #[arg(value_name = "SCHEDULE")]
+    schedule: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Start a run now
+#[derive(Debug, clap::Args)]
+pub struct Trigger {
+    /// Its id or its name
+    #[arg(value_name = "SCHEDULE")]
+    schedule: String,
+    /// Why, for the run and the audit log
+    #[arg(long, value_name = "TEXT", default_value = "manual operator trigger")]
+    reason: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Delete a schedule with its runs
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// Its id or its name
+    #[arg(value_name = "SCHEDULE")]
+    schedule: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or("-")
+}
+
+impl Create {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let source = Source::read(&self.file)?;
+        let made = client.json(client.request(Method::POST, &["schedules"]).definition(&source.text))?;
+        if self.json {
+            return print_json(&made);
+        }
+        writeln!(stdout(), "{}", text(&made, "id"))?;
+        say(&format!(
+            "schedule `{}` is created; its next run is at {}",
+            text(&made, "name"),
+            text(&made, "next_run_at")
+        ));
+        Ok(())
+    }
+}
+
+impl Pause {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.schedule)?;
+        let paused = client.send(Method::POST, &["schedules", &id, "pause"], &json!({}))?;
+        if self.json {
+            return print_json(&paused);
+        }
+        say(&format!("schedule {id} is paused"));
+        Ok(())
+    }
+}
+
+impl Resume {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.schedule)?;
+        let resumed = client.send(Method::POST, &["schedules", &id, "resume"], &json!({}))?;
+        if self.json {
+            return print_json(&resumed);
+        }
+        say(&format!("schedule {id} is resumed; its next run is at {}", text(&resumed, "next_run_at")));
+        Ok(())
+    }
+}
+
+impl Trigger {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.schedule)?;
+        let reason = json!({ "reason": self.reason });
+        let run = client.send(Method::POST, &["schedules", &id, "trigger"], &reason)?;
+        match self.json {
+            true => print_json(&run),
+            false => Ok(writeln!(stdout(), "{}", text(&run, "run_id"))?),
+        }
+    }
+}
+
+impl Delete {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.schedule)?;
+        let deleted = client.json(client.request(Method::DELETE, &["schedules", &id]))?;
+        if self.json {
+            return print_json(&deleted);
+        }
+        say(&format!("schedule {id} is deleted"));
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! `windlass schedules`: times at which work begins by itself.
+
+mod apply;
+mod change;
+mod look;
+mod next;
+
+pub use look::read_pages;
+
+use crate::api::{ApiTarget, Client, Need};
+use crate::exit::Usage;
+use crate::format::plain;
+use clap::Subcommand;
+use serde_json::Value;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+/// The name of this process for others while it holds the folder.
+const COMMAND: &str = "windlass schedules";
+
+/// Start work at set times
+///
+/// A schedule is named by its id, or by its name. A server starts its work; commands in a folder without a server only
+/// change it.
+#[derive(Debug, clap::Args)]
+pub struct Schedules {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    target: ApiTarget,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Create(change::Create),
+    Apply(apply::Apply),
+    List(look::List),
+    Get(look::Get),
+    Explain(look::Explain),
+    Pause(change::Pause),
+    Resume(change::Resume),
+    Trigger(change::Trigger),
+    Delete(change::Delete),
+    Next(next::Next),
+}
+
+impl Schedules {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        if let Command::Next(next) = &self.command {
+            next.run()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        // Only the creation of a schedule creates the folder.
+        if !matches!(self.command, Command::Create(_) | Command::Apply(_)) {
+            self.target.check_exists()?;
+        }
+        let reads = matches!(self.command, Command::List(_) | Command::Get(_) | Command::Explain(_));
+        let need = if reads { Need::Read } else { Need::Change };
+        self.target.with((COMMAND, need), |client| self.run_with(client))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn run_with(&self, client: &Rc<Client>) -> anyhow::Result<()> {
+        match &self.command {
+            Command::Create(create) => create.run(client),
+            Command::Apply(apply) => apply.run(client),
+            Command::List(list) => list.run(client),
+            Command::Get(get) => get.run(client),
+            Command::Explain(explain) => explain.run(client),
+            Command::Pause(pause) => pause.run(client),
+            Command::Resume(resume) => resume.run(client),
+            Command::Trigger(trigger) => trigger.run(client),
+            Command::Delete(delete) => delete.run(client),
+            Command::Next(next) => next.run(),
+        }
+    }
+}
+
+/// Returns the id of the schedule that a text names.
+fn find(client: &Client, text: &str) -> anyhow::Result<String> {
+    if text.starts_with("sch_") {
+        return Ok(text.to_owned());
+    }
+    match find_named(client, text)? {
+        Some(found) => Ok(found["id"].as_str().unwrap_or_default().to_owned()),
+        None => {
+            let hint = format!("`windlass schedules list{}` shows them", client.flag());
+            Err(Usage::new(format!("there is no schedule `{}`", plain(text))).hint(hint).into())
+        }
+    }
+}
+
+fn find_named(client: &Client, name: &str) -> anyhow::Result<Option<Value>> {
+    let listed = client.get(&["schedules"], &[("name", name), ("limit", "1")])?;
+    Ok(listed["items"].get(0).cloned())
+}

@@ -1,0 +1,264 @@
+//! Creation, changes and deletion of schedules.
+
+use super::{ScheduleView, TAG, changed_meanwhile, find, store_audited};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::host::now;
+use crate::ids;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routes::workflows::{Text, register_target};
+use crate::scheduler::stored::{SpecColumn, instant, millis, refuse_fields};
+use crate::scheduler::target;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::as_json;
+use windlass_kernel::Millis;
+use windlass_schedule::{ScheduleSpec, Target};
+use windlass_store::{
+    Applied, Entry, Reader as _, ScheduleId, ScheduleQuery, ScheduleWrite, Schedules as _, StoredSchedule,
+    Which, WorkflowId,
+};
+
+/// Create a schedule
+///
+/// JSON or YAML. Fields that are left out have their defaults.
+#[utoipa::path(post, path = "/api/v1/schedules", tag = TAG, security(("bearer" = [])),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
+    responses((status = 201, body = ScheduleView), (status = 409, body = Refused, description = "The name is taken"),
+        Refusals, BodyRefusals))]
+pub(super) async fn create_schedule(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Text(text): Text,
+) -> Result<(StatusCode, Json<ScheduleView>), Problem> {
+    caller.may(Permission::Edit)?;
+    let at = now();
+    let spec = parse(&read_document(&text)?, at)?;
+    // An interval without an anchor begins at once.
+    let first = spec
+        .first_after(instant(Millis(at.0 - 1)))
+        .map_err(|problem| refuse_fields([problem].into_iter()))?;
+    check_target(&app, &caller, &spec).await?;
+    if is_named(&app, &caller, &spec.name).await? {
+        return Err(taken(&spec.name));
+    }
+    let definition = register_definition(&app, &caller, &spec, None).await?;
+    let column = SpecColumn { document: spec.to_json(), definition, by: caller.id.clone() };
+    let schedule = StoredSchedule {
+        id: ScheduleId(ids::fresh_number()?),
+        tenant: caller.tenant.clone(),
+        name: spec.name.clone(),
+        enabled: spec.enabled,
+        spec: column.write()?,
+        policy: spec.policy,
+        retry: spec.retry,
+        revision: 1,
+        paused_at: None,
+        next_run_at: spec.enabled.then_some(millis(first)),
+        last_run_at: None,
+        created_at: at,
+        updated_at: at,
+    };
+    let id = ids::format_schedule(schedule.id);
+    let write = ScheduleWrite::Create(Box::new(schedule.clone()));
+    match store_audited(&app, &caller, write, ("schedule.create", &id, json!({ "name": spec.name }))).await? {
+        Applied::Done => Ok((StatusCode::CREATED, Json(ScheduleView::of(&schedule)?))),
+        _ => {
+            delete_definition(&app, &caller, column.workflow()).await?;
+            Err(taken(&spec.name))
+        }
+    }
+}
+
+/// Replace a schedule
+#[utoipa::path(put, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
+    params(("id" = String, Path, description = "Id of the schedule")),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
+    responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub(super) async fn replace_schedule(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Text(text): Text,
+) -> Result<Json<ScheduleView>, Problem> {
+    caller.may(Permission::Edit)?;
+    let stored = find(&app, &caller, &id).await?;
+    change(&app, &caller, stored, read_document(&text)?).await.map(Json)
+}
+
+/// Change some fields of a schedule
+///
+/// Objects are merged key by key; null clears a field.
+#[utoipa::path(patch, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
+    params(("id" = String, Path, description = "Id of the schedule")),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
+    responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub(super) async fn patch_schedule(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Text(text): Text,
+) -> Result<Json<ScheduleView>, Problem> {
+    caller.may(Permission::Edit)?;
+    let stored = find(&app, &caller, &id).await?;
+    let mut document = SpecColumn::read(&stored)?.document;
+    document.insert("enabled".to_owned(), stored.enabled.into());
+    let mut document = Value::Object(document);
+    merge(&mut document, &read_document(&text)?);
+    change(&app, &caller, stored, document).await.map(Json)
+}
+
+/// Merges objects key by key. An object of another kind replaces the one before it: their fields are not the same.
+fn merge(into: &mut Value, changes: &Value) {
+    let (Value::Object(fields), Value::Object(changes)) = (&mut *into, changes) else {
+        *into = changes.clone();
+        return;
+    };
+    let is_other_kind = changes.get("kind").is_some_and(|kind| fields.get("kind") != Some(kind));
+    if is_other_kind {
+        *fields = Map::new();
+    }
+    for (name, value) in changes {
+        match (fields.get_mut(name), value) {
+            (Some(known @ Value::Object(_)), Value::Object(_)) => merge(known, value),
+            _ => drop(fields.insert(name.clone(), value.clone())),
+        }
+    }
+}
+
+async fn change(
+    app: &Arc<App>,
+    caller: &Caller,
+    stored: StoredSchedule,
+    document: Value,
+) -> Result<ScheduleView, Problem> {
+    let before = SpecColumn::read(&stored)?;
+    let old = before.spec(&stored)?;
+    let spec = parse(&document, stored.created_at)?;
+    let at = now();
+    let first = spec.first_after(instant(at)).map_err(|problem| refuse_fields([problem].into_iter()))?;
+    check_target(app, caller, &spec).await?;
+    if spec.name != stored.name && is_named(app, caller, &spec.name).await? {
+        return Err(taken(&spec.name));
+    }
+    let keeps_times = spec.timetable == old.timetable && spec.enabled == stored.enabled;
+    let definition = register_definition(app, caller, &spec, Some((&old, &before))).await?;
+    let column = SpecColumn { document: spec.to_json(), definition, by: caller.id.clone() };
+    let changed = StoredSchedule {
+        name: spec.name.clone(),
+        enabled: spec.enabled,
+        spec: column.write()?,
+        policy: spec.policy,
+        retry: spec.retry,
+        paused_at: stored.paused_at.filter(|_| !spec.enabled),
+        next_run_at: spec.enabled.then_some(millis(first)),
+        updated_at: at,
+        ..stored
+    };
+    let (id, details) = (ids::format_schedule(changed.id), json!({ "name": spec.name }));
+    let write = ScheduleWrite::Change { schedule: Box::new(changed), keeps_times };
+    match store_audited(app, caller, write, ("schedule.change", &id, details)).await? {
+        Applied::Done => {}
+        Applied::Taken => return Err(taken(&spec.name)),
+        Applied::Duplicate => return Err(Problem::not_found("schedule", &id)),
+        _ => return Err(changed_meanwhile()),
+    }
+    if before.definition.is_some() && column.definition != before.definition {
+        delete_definition(app, caller, before.workflow()).await?;
+    }
+    ScheduleView::of(&find(app, caller, &id).await?)
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletedSchedule {
+    /// Always true
+    deleted: bool,
+    id: String,
+}
+
+/// Delete a schedule with its runs
+#[utoipa::path(delete, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
+    params(("id" = String, Path, description = "Id of the schedule")),
+    responses((status = 200, body = DeletedSchedule), (status = 409, body = Refused, description = "A run is active"), Refusals))]
+pub(super) async fn delete_schedule(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<DeletedSchedule>, Problem> {
+    caller.may(Permission::Delete)?;
+    let stored = find(&app, &caller, &id).await?;
+    let id = ids::format_schedule(stored.id);
+    let write = ScheduleWrite::Delete { tenant: caller.tenant.clone(), schedule: stored.id };
+    let does = ("schedule.delete", id.as_str(), json!({ "name": stored.name }));
+    match store_audited(&app, &caller, write, does).await? {
+        Applied::Done => {}
+        Applied::Conflict => {
+            return Err(Problem::conflict("a run of the schedule is active; cancel it or wait for its end"));
+        }
+        _ => return Err(Problem::not_found("schedule", &id)),
+    }
+    delete_definition(&app, &caller, SpecColumn::read(&stored)?.workflow()).await?;
+    Ok(Json(DeletedSchedule { deleted: true, id }))
+}
+
+fn read_document(text: &str) -> Result<Value, Problem> {
+    as_json(text).ok_or_else(|| Problem::bad_request("the body is neither JSON nor YAML"))
+}
+
+fn parse(document: &Value, created_at: Millis) -> Result<ScheduleSpec, Problem> {
+    ScheduleSpec::parse(document, instant(created_at)).map_err(|problems| refuse_fields(problems.into_iter()))
+}
+
+fn taken(name: &str) -> Problem {
+    Problem::conflict(format!("another schedule has the name `{name}`; choose another name"))
+        .at("name", "must be unique")
+}
+
+async fn is_named(app: &App, caller: &Caller, name: &str) -> Result<bool, Problem> {
+    let (tenant, name) = (caller.tenant.clone(), Some(name.to_owned()));
+    let query = ScheduleQuery { tenant, enabled: None, name, before: None, limit: 1 };
+    let found = app.readers.of(&caller.tenant).look(move |reader| reader.schedules(&query)).await?;
+    Ok(!found.is_empty())
+}
+
+/// Refuses a workflow that the tenant does not have.
+async fn check_target(app: &App, caller: &Caller, spec: &ScheduleSpec) -> Result<(), Problem> {
+    let Target::Workflow { workflow_id, version, .. } = &spec.target else { return Ok(()) };
+    let (tenant, which, version) = (caller.tenant.clone(), Which::of(workflow_id), *version);
+    let readers = app.readers.of(&caller.tenant);
+    let found = readers.look(move |reader| reader.find_definition(&tenant, &which, version)).await?;
+    match found {
+        Some(_) => Ok(()),
+        None => Err(Problem::invalid("target.workflow_id", format!("there is no workflow `{workflow_id}`"))),
+    }
+}
+
+/// Registers the definition of an http or shell target, unless the one before it is the same. Returns the digits of its id.
+async fn register_definition(
+    app: &Arc<App>,
+    caller: &Caller,
+    spec: &ScheduleSpec,
+    before: Option<(&ScheduleSpec, &SpecColumn)>,
+) -> Result<Option<String>, Problem> {
+    let Some(definition) = target::definition(spec) else { return Ok(None) };
+    if let Some((old, column)) = before
+        && target::definition(old).as_ref() == Some(&definition)
+    {
+        return Ok(column.definition.clone());
+    }
+    register_target(app, caller, definition.to_string()).await.map(Some)
+}
+
+async fn delete_definition(app: &App, caller: &Caller, workflow: Option<WorkflowId>) -> Result<(), Problem> {
+    let Some(workflow) = workflow else { return Ok(()) };
+    let entry = Entry::WorkflowDeleted { tenant: caller.tenant.clone(), workflow, at: now() };
+    app.store_entries(vec![entry]).await?;
+    app.definitions.forget(&caller.tenant, workflow);
+    Ok(())
+}

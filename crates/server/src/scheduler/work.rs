@@ -1,0 +1,253 @@
+//! One run: its execution is started, waited for, and its end is the end of the run.
+
+use super::outcome::RunEnding;
+use super::stored::SpecColumn;
+use super::{store, target};
+use crate::app::App;
+use crate::auth::{Caller, Credential, Role};
+use crate::host::now;
+use crate::ids;
+use crate::problem::Problem;
+use crate::routes::executions::key::of_parts;
+use crate::routes::executions::{ExecutionOptions, Trigger, begin_version, view_execution};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_engine::{Request, Start};
+use windlass_kernel::net::Recovery;
+use windlass_kernel::{Cancel, ExecutionId, Input, Millis};
+use windlass_schedule::{ScheduleSpec, Target};
+use windlass_store::{
+    Applied, Audit, IdempotencyKey, LeaseKey, Reader as _, RunHolder, RunOutcome, RunResult, ScheduleWrite,
+    Schedules as _, StoredRun, StoredSchedule, Which, WorkflowId,
+};
+use windlass_views::execution_id;
+
+/// Pause before a run is returned that the engine has no room for.
+const CROWDED: Duration = Duration::from_secs(1);
+/// Pause between attempts to write the end of a run while the engine is overloaded.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Time that the key of a start is kept after the end of its execution.
+const KEY_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A run that this process works on.
+pub(super) struct Work {
+    app: Arc<App>,
+    run: StoredRun,
+    /// None: the run ends with its execution.
+    lease: Option<LeaseKey>,
+}
+
+/// The execution of a run, and what is needed to read its result.
+struct Started {
+    execution: ExecutionId,
+    timeout_seconds: u32,
+}
+
+impl Work {
+    pub(super) fn claimed(app: Arc<App>, run: StoredRun, lease: LeaseKey) -> Work {
+        Work { app, run, lease: Some(lease) }
+    }
+
+    /// A run of an earlier process whose execution goes on.
+    pub(super) fn of_execution(app: Arc<App>, run: StoredRun) -> Work {
+        Work { app, run, lease: None }
+    }
+
+    pub(super) async fn begin(mut self) {
+        if let Err(problem) = self.try_begin().await {
+            // Its lease expires, and the run is recovered.
+            tracing::warn!(run = ids::format_run(self.run.id), %problem, "a run of a schedule is given up");
+        }
+    }
+
+    pub(super) async fn follow(self) {
+        let done = match (self.run.execution, self.load().await) {
+            (Some(execution), Ok((_, spec))) => {
+                let timeout_seconds = spec.policy.timeout_seconds;
+                self.wait(Started { execution, timeout_seconds }).await
+            }
+            (_, Err(problem)) => Err(problem),
+            (None, _) => Ok(()),
+        };
+        if let Err(problem) = done {
+            tracing::warn!(run = ids::format_run(self.run.id), %problem, "a run of a schedule is not followed");
+        }
+    }
+
+    async fn load(&self) -> Result<(StoredSchedule, ScheduleSpec), Problem> {
+        let (tenant, id) = (self.run.tenant.clone(), self.run.schedule);
+        let found = self.app.followers.look(move |reader| reader.schedule(&tenant, id)).await?;
+        let schedule = found.ok_or_else(|| Problem::not_found("schedule", &ids::format_schedule(id)))?;
+        let spec = SpecColumn::read(&schedule)?.spec(&schedule)?;
+        Ok((schedule, spec))
+    }
+
+    async fn try_begin(&mut self) -> Result<(), Problem> {
+        let Some(lease_key) = self.lease else { return Ok(()) };
+        let (schedule, spec) = self.load().await?;
+        let started = self.start(&schedule, &spec).await;
+        let run = self.run.id;
+        if let Err(problem) = &started
+            && matches!(problem.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+        {
+            self.sleep(CROWDED).await;
+            store(&self.app, ScheduleWrite::Release { run, lease_key, at: now() }).await?;
+            return Ok(());
+        }
+        let is_workflow = matches!(spec.target, Target::Workflow { .. });
+        let execution = started.as_ref().ok().copied();
+        let keeps_lease = execution.is_none() || !is_workflow;
+        let begin = ScheduleWrite::Begin { run, lease_key, execution, keeps_lease, at: now() };
+        if store(&self.app, begin).await? != Applied::Done {
+            return Ok(());
+        }
+        if !keeps_lease {
+            self.lease = None;
+        }
+        match started {
+            Ok(execution) => {
+                self.wait(Started { execution, timeout_seconds: spec.policy.timeout_seconds }).await
+            }
+            Err(problem) => self.finish(None, RunEnding::failed(problem.message)).await,
+        }
+    }
+
+    /// Starts the execution of the run, or returns the one that was started for it before a crash.
+    async fn start(&self, schedule: &StoredSchedule, spec: &ScheduleSpec) -> Result<ExecutionId, Problem> {
+        let column = SpecColumn::read(schedule)?;
+        let caller = self.caller(column.by.clone());
+        let (workflow, version) = match &spec.target {
+            Target::Workflow { workflow_id, version, .. } => {
+                (self.find_workflow(workflow_id, *version).await?, *version)
+            }
+            Target::Http { .. } | Target::Shell { .. } => {
+                let missing = || Problem::internal("the definition of a schedule's target is missing");
+                (column.workflow().ok_or_else(missing)?, None)
+            }
+        };
+        let run = ids::format_run(self.run.id);
+        let forgotten = Millis(now().0 - KEY_KEPT_MS);
+        let key = IdempotencyKey { request: of_parts([run.as_bytes()]), key: run, forgotten };
+        let origin = Trigger::Schedule.origin(&caller, workflow, Some(key));
+        let (start, mut overrides) = ExecutionOptions::default().start(origin, &self.app.settings.egress)?;
+        if !matches!(spec.target, Target::Workflow { .. }) {
+            // A program whose worker was lost has failed; a retry is another run.
+            overrides.recovery = Some(Recovery::FailAttempt);
+        }
+        let timeout_ms = Some(u64::from(spec.policy.timeout_seconds) * 1_000);
+        let start = Start { inputs: Value::Object(target::inputs(&spec.target)), timeout_ms, ..start };
+        let begun = begin_version(&self.app, &caller, (workflow, version), start, &overrides).await?;
+        Ok(begun.id)
+    }
+
+    async fn find_workflow(&self, name: &str, version: Option<u32>) -> Result<WorkflowId, Problem> {
+        let (tenant, which) = (self.run.tenant.clone(), Which::of(name));
+        let found = self.app.followers.look(move |reader| reader.find_definition(&tenant, &which, version));
+        let missing = || Problem::bad_request(format!("workflow `{name}` is not registered"));
+        Ok(found.await?.ok_or_else(missing)?.workflow)
+    }
+
+    fn caller(&self, by: String) -> Caller {
+        Caller::in_tenant(self.run.tenant.clone(), Role::Developer, by, Credential::Free)
+    }
+
+    /// Waits for the end of the execution and ends the run with it.
+    async fn wait(&self, started: Started) -> Result<(), Problem> {
+        let follow = self.app.hub.follow(started.execution);
+        loop {
+            let changed = follow.next();
+            let is_stopped = tokio::select! {
+                answer = self.app.ask(Request::Await(started.execution)) => {
+                    answer?;
+                    false
+                }
+                () = self.app.stopped() => true,
+            };
+            if is_stopped {
+                return self.interrupt(&started).await;
+            }
+            if let Some(ending) = self.read_ending(&started).await? {
+                return self.finish(Some(started.execution), ending).await;
+            }
+            tokio::select! {
+                () = changed => {}
+                () = self.app.stopped() => return self.interrupt(&started).await,
+            }
+        }
+    }
+
+    async fn read_ending(&self, started: &Started) -> Result<Option<RunEnding>, Problem> {
+        let (caller, timeout_seconds) = (self.caller("schedule".to_owned()), started.timeout_seconds);
+        let id = execution_id(started.execution);
+        let viewed = view_execution(&self.app, &caller, &id, move |loaded| {
+            RunEnding::of(&json!(loaded.response()), timeout_seconds)
+        });
+        match viewed.await {
+            Err(problem) if problem.status() == StatusCode::NOT_FOUND => {
+                Ok(Some(RunEnding::failed("the execution was deleted".to_owned())))
+            }
+            ending => ending,
+        }
+    }
+
+    /// At the stop of the server a program is stopped with it; the execution of a workflow goes on after the next start.
+    async fn interrupt(&self, started: &Started) -> Result<(), Problem> {
+        if self.lease.is_none() {
+            return Ok(());
+        }
+        let run = StoredRun { execution: Some(started.execution), ..self.run.clone() };
+        cancel_execution(&self.app, &run, STOPPED, None).await;
+        let error_text = Some(STOPPED.to_owned());
+        let result = RunResult { error_text, ..RunResult::default() };
+        self.finish(Some(started.execution), RunEnding { outcome: RunOutcome::Cancelled, result }).await
+    }
+
+    async fn finish(&self, execution: Option<ExecutionId>, ending: RunEnding) -> Result<(), Problem> {
+        let holder = match (self.lease, execution) {
+            (Some(lease), _) => RunHolder::Lease(lease),
+            (None, Some(execution)) => RunHolder::Execution(execution),
+            (None, None) => return Ok(()),
+        };
+        let RunEnding { outcome, result } = ending;
+        let finish = || ScheduleWrite::Finish {
+            run: self.run.id,
+            holder,
+            outcome,
+            result: Box::new(result.clone()),
+            at: now(),
+        };
+        while let Err(problem) = store(&self.app, finish()).await {
+            if problem.status() != StatusCode::SERVICE_UNAVAILABLE || self.is_stopped() {
+                return Err(problem);
+            }
+            self.sleep(AGAIN).await;
+        }
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.app.is_stopping()
+    }
+
+    async fn sleep(&self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.app.stopped() => {}
+        }
+    }
+}
+
+const STOPPED: &str = "the server was stopped";
+
+/// Cancels the execution of a run. One that has ended meanwhile, or is being cancelled, needs nothing.
+pub(crate) async fn cancel_execution(app: &App, run: &StoredRun, reason: &str, audit: Option<Box<Audit>>) {
+    let Some(execution) = run.execution else { return };
+    let cancel =
+        Cancel { by: "schedule".to_owned(), reason: reason.to_owned(), force: false, compensate: false };
+    let request = Request::Give { execution, input: Input::Cancel(cancel), audit };
+    if let Err(problem) = app.ask(request).await {
+        tracing::warn!(run = ids::format_run(run.id), %problem, "cannot cancel the execution of a run");
+    }
+}
