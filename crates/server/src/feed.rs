@@ -9,8 +9,8 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Illegal, Net, RunId};
 use windlass_store::{JournalPage, JournalRow, PageBounds, Position, Reader, StoreError, StoredLog};
 use windlass_views::{
-    AnswerBudget, LeaseInfo, Leases, Message, MessageBody, MessageBuilder, NodeProgress, Sources, ValuePlace,
-    position_before, show_outputs,
+    AnswerBudget, CodePlace, LeaseInfo, Leases, Message, MessageBody, MessageBuilder, NodeProgress, Sources,
+    ValuePlace, position_before, show_outputs,
 };
 
 /// Rows, and likewise chunks, read at a time: what one subscriber holds in memory, but for a row that is larger.
@@ -72,9 +72,9 @@ impl FeedCheckpoints {
     /// Opens the feed after the message `seen`; 0 is before the first. It begins at the last checkpoint of which the
     /// subscriber needs no message, or at the beginning of the journal.
     #[must_use]
-    pub fn open(&self, execution: ExecutionId, net: Arc<Net>, seen: u64) -> Feed {
+    pub fn open(&self, execution: ExecutionId, net: Arc<Net>, code: Vec<CodePlace>, seen: u64) -> Feed {
         let known = self.cached.last((execution, 0)..(execution, seen));
-        let builder = known.map_or_else(|| MessageBuilder::new(net), Arc::unwrap_or_clone);
+        let builder = known.map_or_else(|| MessageBuilder::new(net, code.into()), Arc::unwrap_or_clone);
         let logs = Position(position_before(seen));
         Feed { execution, builder, logs, seen, wants_logs: true, rows: 0 }
     }

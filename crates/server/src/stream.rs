@@ -7,6 +7,7 @@ use crate::feed::{Feed, FeedError, FeedPage};
 use crate::hub::Follow;
 use crate::problem::Problem;
 use crate::routes::stored_of;
+use crate::versions::code_places;
 use std::sync::Arc;
 use tokio::sync::futures::OwnedNotified;
 use windlass_kernel::ExecutionId;
@@ -45,7 +46,8 @@ impl Live {
                 let stored = stored_of(reader, &reading, id)?;
                 let net = state.histories.net(reader, stored.state.head.net)?;
                 let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
-                Ok::<_, Problem>(state.histories.feeds.open(id, net, seen))
+                let code = code_places(reader, &stored.origin)?;
+                Ok::<_, Problem>(state.histories.feeds.open(id, net, code, seen))
             })
             .await?;
         let caller = caller.clone();

@@ -18,8 +18,8 @@ use windlass_kernel::{Net, NetDigest};
 use windlass_schemas::SchemaProblem;
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{
-    Catalog as _, DefinitionId, Entry, Reader as _, Store as _, StoreError, StoredDefinition, StoredManifest,
-    Tenant, Write,
+    Catalog as _, DefinitionId, Entry, Origin, Reader, Store as _, StoreError, StoredDefinition,
+    StoredManifest, Tenant, Write,
 };
 use windlass_views::CodePlace;
 
@@ -112,6 +112,12 @@ pub(crate) fn sod_constraints_of(definition: &StoredDefinition) -> Result<Vec<So
         }
         _ => Ok(manifest_of(definition).sod_constraints),
     }
+}
+
+/// Returns the positions of the code of an execution's version.
+pub(crate) fn code_places(reader: &mut impl Reader, origin: &Origin) -> Result<Vec<CodePlace>, StoreError> {
+    let definition = origin.definition.map(|definition| reader.definition(definition)).transpose()?.flatten();
+    Ok(definition.map(|definition| code_places_of(&definition)).unwrap_or_default())
 }
 
 /// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older

@@ -3,6 +3,9 @@
 
 use crate::entry::{NodeLabel, error, skip_reason};
 use crate::large::reference;
+use crate::place::ErrorPlace;
+use crate::shapes::ExecutionError;
+use crate::timeline::FiringRef;
 use crate::wire::{execution_id, time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -118,6 +121,8 @@ pub(crate) struct EventContext<'c> {
     pub at: Millis,
     /// The step that the event is about.
     pub step: Option<StepId>,
+    /// The firing that the event is about.
+    pub firing: Option<&'c FiringRef>,
     /// The attempt of its firing, from 1.
     pub attempt: Option<u32>,
     /// The newest child of its firing.
@@ -316,7 +321,8 @@ impl EventContext<'_> {
             None => NodeLabel::of_failure(self.net, failure),
         };
         let site = label.as_ref().map(|label| label.site(self.attempt.unwrap_or(1)));
-        json!(error(failure, site, self.at, false))
+        let place = self.firing.map(|firing| ErrorPlace::of_record(self.net, &[], firing, failure));
+        json!(ExecutionError { place: place.unwrap_or_default(), ..error(failure, site, self.at, false) })
     }
 
     fn value(&self, value: &Arc<Value>) -> Value {
@@ -418,6 +424,7 @@ mod tests {
                         execution: ExecutionId(7),
                         at: Millis(0),
                         step: Some(StepId(4)),
+                        firing: None,
                         attempt: Some(1),
                         child: Some(ExecutionId(9)),
                     };

@@ -14,6 +14,7 @@ pub use unique::UniqueKeys;
 
 use crate::canonical::canonical;
 use crate::compensation::Compensation;
+use crate::place::ErrorPlace;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -135,6 +136,9 @@ pub struct Classified {
     class: String,
     message: String,
     retryable: bool,
+    /// Without the line in the definition: entries follow from the journal alone.
+    #[serde(flatten)]
+    place: ErrorPlace,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -173,6 +177,7 @@ impl Classified {
             class: failure.class.name().to_owned(),
             message: failure.message.clone(),
             retryable: failure.is_retryable(),
+            place: ErrorPlace::default(),
         }
     }
 }

@@ -48,7 +48,7 @@ pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
     NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TaskRef, TriggerType, Waiting, WaitingKind,
 };
-pub use stream::{Message, MessageBody, MessageBuilder, attempt_error, position_before};
+pub use stream::{Message, MessageBody, MessageBuilder, position_before};
 pub use timeline::{
     Attempt, ExecutionChange, FiringChange, FiringRef, Occurrence, PublicName, Timeline, TimelineEntry,
     TokenChange, TokenRef, label,

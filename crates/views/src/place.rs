@@ -2,11 +2,12 @@
 
 use crate::firing::{End, Firing};
 use crate::history::History;
+use crate::timeline::FiringRef;
 use crate::wire::execution_id;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{Failure, Net};
+use windlass_kernel::{ExecutionId, Failure, Net, Path, StepId};
 
 /// Failed iterations of a loop that an error lists. Their number is in its details.
 pub const FAILED_ITERATIONS_MAX: usize = 10;
@@ -71,30 +72,60 @@ pub struct CodeLocation {
     pub code_line: u32,
 }
 
+/// A failure, with what is known of its firing.
+#[derive(Debug, Clone, Copy)]
+struct FailedFiring<'f> {
+    step: StepId,
+    path: &'f Path,
+    failure: Option<&'f Failure>,
+    child: Option<ExecutionId>,
+}
+
 impl ErrorPlace {
     /// Finds the place of a firing's newest failure.
     pub(crate) fn of(net: &Net, history: &History, code: &[CodePlace], firing: &Firing) -> ErrorPlace {
-        let step = net.step(firing.step);
-        let label = firing.failure.as_ref().and_then(|failure| failure.details["task"].as_str());
+        let Firing { step, path, failure, child, .. } = firing;
+        let failed = FailedFiring { step: *step, path, failure: failure.as_ref(), child: *child };
+        let is_failed = |part: &&Firing| matches!(part.end, Some(End::Failed { .. }));
+        let iterations = history.iterations(firing.run).filter(is_failed);
+        ErrorPlace {
+            failed_iterations: iterations
+                .filter_map(|part| part.path.index())
+                .take(FAILED_ITERATIONS_MAX)
+                .collect(),
+            ..ErrorPlace::find(net, code, failed)
+        }
+    }
+
+    /// Finds the place of a failure while the journal is read.
+    pub(crate) fn of_record(
+        net: &Net,
+        code: &[CodePlace],
+        firing: &FiringRef,
+        failure: &Failure,
+    ) -> ErrorPlace {
+        let FiringRef { step, path, child, failed_iterations, .. } = firing;
+        let failed = FailedFiring { step: *step, path, failure: Some(failure), child: *child };
+        ErrorPlace { failed_iterations: failed_iterations.clone(), ..ErrorPlace::find(net, code, failed) }
+    }
+
+    fn find(net: &Net, code: &[CodePlace], failed: FailedFiring<'_>) -> ErrorPlace {
+        let step = net.step(failed.step);
+        let label = failed.failure.and_then(|failure| failure.details["task"].as_str());
         let tasks = tasks(step);
         let own = tasks.iter().find(|(task, _)| Some(*task) == label);
         let is_child =
             matches!(step.work, Work::Child { .. }) || own.is_some_and(|(_, kind)| *kind == CHILD_TASK);
-        let failed =
-            history.iterations(firing.run).filter(|part| matches!(part.end, Some(End::Failed { .. })));
         ErrorPlace {
-            path: firing.path.0.clone(),
+            path: failed.path.0.clone(),
             task: own.filter(|_| tasks.len() > 1).map(|(task, _)| (*task).to_owned()),
             // The code of another execution is in another definition.
-            location: firing.failure.as_ref().filter(|_| !is_child).and_then(|failure| {
+            location: failed.failure.filter(|_| !is_child).and_then(|failure| {
                 let place = code.iter().find(|place| place.step == step.name && Some(&*place.task) == label);
                 CodeLocation::of(failure, place)
             }),
-            child_execution_id: firing.child.filter(|_| is_child).map(execution_id),
-            failed_iterations: failed
-                .filter_map(|part| part.path.index())
-                .take(FAILED_ITERATIONS_MAX)
-                .collect(),
+            child_execution_id: failed.child.filter(|_| is_child).map(execution_id),
+            failed_iterations: Vec::new(),
         }
     }
 }

@@ -82,6 +82,7 @@ impl Projection for EventProjection {
                 execution: self.execution,
                 at: entry.at,
                 step: public.about.map(|(step, _)| step),
+                firing,
                 attempt: firing.and_then(|firing| firing.attempt).map(|attempt| attempt.number),
                 child: live.and_then(|live| live.child),
             };

@@ -3,11 +3,12 @@
 
 mod message;
 
-pub use message::{Message, MessageBody, attempt_error, position_before};
+pub use message::{Message, MessageBody, position_before};
 
 use crate::entry::{NodeLabel, retry_count};
 use crate::history::History;
 use crate::large::shared;
+use crate::place::{CodePlace, ErrorPlace};
 use crate::response::{LeaseInfo, Leases, progress, status};
 use crate::shapes::Progress;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
@@ -18,10 +19,15 @@ use std::sync::Arc;
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times, any_of};
 use windlass_protocol::Line;
 
+/// Unhandled failures whose places are held until the end of the execution: as many as the kernel's notes.
+const FAILURES_HELD_MAX: usize = 16;
+
 /// Builds the messages of one execution, for one subscriber. It holds what is live, and no results of nodes.
 #[derive(Debug, Clone)]
 pub struct MessageBuilder {
     net: Arc<Net>,
+    /// Positions of the definition's code.
+    code: Arc<[CodePlace]>,
     history: History,
     /// The status that was reported last.
     status: Option<&'static str>,
@@ -29,6 +35,8 @@ pub struct MessageBuilder {
     progress: Option<(usize, usize)>,
     /// Starts of the live firings.
     starts: BTreeMap<RunId, Start>,
+    /// The first unhandled failures, of which one may end the execution.
+    failed: Vec<(StepId, String, ErrorPlace)>,
     /// The highest `newer_than` that a message of the rows so far has, or could have.
     newest: u64,
 }
@@ -85,9 +93,9 @@ impl Row {
 
 impl MessageBuilder {
     #[must_use]
-    pub fn new(net: Arc<Net>) -> MessageBuilder {
-        let (history, starts) = (History::default(), BTreeMap::new());
-        MessageBuilder { net, history, status: None, progress: None, starts, newest: 0 }
+    pub fn new(net: Arc<Net>, code: Arc<[CodePlace]>) -> MessageBuilder {
+        let (history, starts, failed) = (History::default(), BTreeMap::new(), Vec::new());
+        MessageBuilder { net, code, history, status: None, progress: None, starts, failed, newest: 0 }
     }
 
     #[must_use]
@@ -178,7 +186,10 @@ impl MessageBuilder {
     fn add_execution_change(&mut self, row: &mut Row, change: &ExecutionChange, at: Millis) {
         match change {
             ExecutionChange::Forked { .. } => self.restart_numbers(row, at),
-            ExecutionChange::Restarted { .. } => self.starts.clear(),
+            ExecutionChange::Restarted { .. } => {
+                self.starts.clear();
+                self.failed.clear();
+            }
             ExecutionChange::Ended { failure, .. } => self.add_end(row, failure.as_deref(), at),
             any_of![ExecutionChange: Created Started Held Released Paused Resumed Draining Compensating
                 Finalizing NotCompensated Patched Bookkeeping] => {}
@@ -198,12 +209,15 @@ impl MessageBuilder {
             FiringChange::AwaitingManual { times, .. } => self.add_start(row, run, times.as_ref()),
             FiringChange::RetryScheduled { failure, .. } => {
                 self.add_start(row, run, None);
-                self.add_failure(row, run, failure, at, false);
+                self.add_failure(row, firing, failure, at, false);
             }
             FiringChange::Done { times, .. } => self.add_done(row, run, times.as_ref(), at),
-            FiringChange::Failed { failure, times, .. } => {
+            FiringChange::Failed { failure, times, handled, .. } => {
                 self.add_start(row, run, times.as_ref());
-                self.add_failure(row, run, failure, at, true);
+                self.add_failure(row, firing, failure, at, true);
+                if !handled {
+                    self.note_failure(firing, failure);
+                }
                 self.forget(run);
             }
             FiringChange::Dropped(_) | FiringChange::Skipped(_) => self.forget(run),
@@ -256,17 +270,35 @@ impl MessageBuilder {
         self.forget(run);
     }
 
-    fn add_failure(&mut self, row: &mut Row, run: RunId, failure: &Failure, at: Millis, last: bool) {
-        let Some(firing) = self.history.firing(run).filter(|firing| firing.is_whole()) else { return };
+    fn add_failure(&mut self, row: &mut Row, of: &FiringRef, failure: &Failure, at: Millis, last: bool) {
+        let Some(firing) = self.history.firing(of.run).filter(|firing| firing.is_whole()) else { return };
         let step = self.net.step(firing.step);
         let body = MessageBody::NodeFailed {
             node: NodeLabel::of(step),
             failure: failure.clone(),
+            place: ErrorPlace::of_record(&self.net, &self.code, of, failure),
             retry_count: retry_count(firing),
             retries_max: step.retry.attempts_max.saturating_sub(1),
             last,
         };
         row.push(at, body);
+    }
+
+    /// Remembers where an unhandled failure was, for the end of the execution.
+    fn note_failure(&mut self, firing: &FiringRef, failure: &Failure) {
+        if self.failed.len() < FAILURES_HELD_MAX {
+            let place = ErrorPlace::of_record(&self.net, &self.code, firing, failure);
+            self.failed.push((firing.step, failure.message.clone(), place));
+        }
+    }
+
+    /// Returns the place of the failure that ends the execution, if it is one of a step.
+    fn place_of_end(&self, failure: &Failure) -> ErrorPlace {
+        let step = failure.facts.step.as_deref().and_then(|step| self.net.find(step));
+        let is_it = |(of, message, _): &&(StepId, String, ErrorPlace)| {
+            Some(*of) == step && *message == failure.message
+        };
+        self.failed.iter().find(is_it).map(|(_, _, place)| place.clone()).unwrap_or_default()
     }
 
     /// What an earlier execution did is neither reported nor numbered again: it is as long as that one was. Its open work
@@ -321,6 +353,7 @@ impl MessageBuilder {
                 duration_ms: at.since(from),
                 outputs: Value::Null,
                 node: failure.and_then(|failure| NodeLabel::of_failure(&self.net, failure)),
+                place: failure.map(|failure| self.place_of_end(failure)).unwrap_or_default(),
                 failure: failure.cloned(),
             },
         );

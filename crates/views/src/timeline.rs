@@ -3,6 +3,7 @@
 //! of a journal matches on [`Occurrence`] without a wildcard, so that a new event does not compile until each has placed it.
 
 use crate::event_data::event_names;
+use crate::place::FAILED_ITERATIONS_MAX;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +20,16 @@ const LIVE_BYTES: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     state: Execution<'static>,
-    /// Times of the live firings, which the kernel's state does not have.
+    /// Times, children and failed iterations of the live firings, which the kernel's state does not have.
     times: BTreeMap<RunId, FiringTimes>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct FiringTimes {
     began_at: Option<Millis>,
     attempt: Attempt,
+    child: Option<ExecutionId>,
+    failed_iterations: Vec<u32>,
 }
 
 /// The newest attempt of a firing.
@@ -60,6 +63,10 @@ pub struct FiringRef {
     pub began_at: Option<Millis>,
     /// None for a firing that was skipped or routed.
     pub attempt: Option<Attempt>,
+    /// The newest execution that it started.
+    pub child: Option<ExecutionId>,
+    /// The first iterations of a loop that failed so far.
+    pub failed_iterations: Vec<u32>,
 }
 
 /// A token in front of a step.
@@ -406,6 +413,8 @@ impl Timeline {
             role: live.role.clone(),
             began_at: times.and_then(|times| times.began_at),
             attempt: times.map(|times| times.attempt),
+            child: times.and_then(|times| times.child),
+            failed_iterations: times.map(|times| times.failed_iterations.clone()).unwrap_or_default(),
             ..FiringRef::new(run, live.step, &live.path)
         })
     }
@@ -420,7 +429,10 @@ impl Timeline {
 
     fn note_times(&mut self, occurrence: &Occurrence, at: Millis) {
         match occurrence {
-            Occurrence::Firing(firing, change) => self.note_firing_times(firing.run, change, at),
+            Occurrence::Firing(firing, change) => {
+                self.note_failed_iteration(firing, change);
+                self.note_firing_times(firing.run, change, at);
+            }
             Occurrence::Cleared { dropped, .. } => {
                 for (firing, _) in dropped {
                     self.times.remove(&firing.run);
@@ -431,16 +443,29 @@ impl Timeline {
         }
     }
 
+    fn note_failed_iteration(&mut self, firing: &FiringRef, change: &FiringChange) {
+        if let (FiringChange::Failed { .. }, Role::Iteration { of, index }) = (change, &firing.role)
+            && let Some(around) = self.times.get_mut(of)
+            && around.failed_iterations.len() < FAILED_ITERATIONS_MAX
+        {
+            around.failed_iterations.push(*index);
+        }
+    }
+
     fn note_firing_times(&mut self, run: RunId, change: &FiringChange, at: Millis) {
         match change {
             FiringChange::Fired { .. } => {
                 let attempt = Attempt { number: 1, began_at: at };
-                self.times.insert(run, FiringTimes { began_at: None, attempt });
+                let (began_at, child, failed_iterations) = (None, None, Vec::new());
+                self.times.insert(run, FiringTimes { began_at, attempt, child, failed_iterations });
             }
             FiringChange::Offered { attempt } | FiringChange::ChildStarted { attempt, .. } => {
                 if let Some(times) = self.times.get_mut(&run) {
                     times.began_at.get_or_insert(at);
                     times.attempt = Attempt { number: *attempt, began_at: at };
+                    if let FiringChange::ChildStarted { child, .. } = change {
+                        times.child = Some(*child);
+                    }
                 }
             }
             FiringChange::LoopStarted { .. }
@@ -516,7 +541,9 @@ pub struct PublicName<'e> {
 
 impl FiringRef {
     fn new(run: RunId, step: StepId, path: &Path) -> FiringRef {
-        FiringRef { run, step, path: path.clone(), role: Role::Routed, began_at: None, attempt: None }
+        let (path, failed_iterations) = (path.clone(), Vec::new());
+        let (began_at, attempt, child) = (None, None, None);
+        FiringRef { run, step, path, role: Role::Routed, began_at, attempt, child, failed_iterations }
     }
 
     /// Whether it is a firing of its own; an iteration of a step's own loop and a hook are parts of another firing.

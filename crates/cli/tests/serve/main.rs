@@ -18,6 +18,7 @@ mod large;
 mod lines;
 mod literals;
 mod llm;
+mod locations;
 mod loops;
 mod model;
 mod nodes;
@@ -28,6 +29,7 @@ mod reading;
 mod receiver;
 mod refusals;
 mod repeats;
+mod retries;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;

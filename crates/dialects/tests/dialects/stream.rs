@@ -85,7 +85,7 @@ impl Driven {
 
     /// The messages of a subscriber from the beginning; a later one gets the same.
     fn messages(&self) -> Vec<Message> {
-        build(&mut MessageBuilder::new(self.net.clone()), &self.rows)
+        build(&mut MessageBuilder::new(self.net.clone(), [].into()), &self.rows)
     }
 
     fn streamed(&self) -> Vec<String> {
@@ -213,7 +213,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     let row = Row { position: 1, records };
     let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
     let leases = Leases::from([(again.offered().0, LeaseInfo { since: Millis(again.now), progress: None })]);
-    let mut builder = MessageBuilder::new(again.net.clone());
+    let mut builder = MessageBuilder::new(again.net.clone(), [].into());
     build(&mut builder, &again.rows);
     let begun = builder.leased(&leases);
     let again = again.done(json!(1));
@@ -236,7 +236,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
 #[test]
 fn a_record_takes_two_numbers_at_most() {
     let driven = turning(3_000).done(json!(1));
-    let mut builder = MessageBuilder::new(driven.net.clone());
+    let mut builder = MessageBuilder::new(driven.net.clone(), [].into());
     for row in &driven.rows {
         let messages = builder.row(row.position, &row.records).expect("whole");
         // Starts are numbered by the row that gave them out.
@@ -252,7 +252,7 @@ fn a_record_takes_two_numbers_at_most() {
 #[test]
 fn a_start_is_streamed_once_when_a_worker_has_the_work() {
     let driven = Driven::start(&two_steps(), json!({}));
-    let mut builder = MessageBuilder::new(driven.net.clone());
+    let mut builder = MessageBuilder::new(driven.net.clone(), [].into());
     let messages = build(&mut builder, &driven.rows);
     assert_eq!(messages.last().map(brief), Some("status_update running 0".to_owned()));
     let leases = Leases::from([(driven.offered().0, LeaseInfo { since: Millis(1_250), progress: None })]);
@@ -379,11 +379,11 @@ fn wfl_20_a_subscriber_that_continues_at_a_checkpoint_gets_the_same_messages() {
     let driven = (1..=4).fold(driven, |driven, output| driven.done(json!(output)));
     let whole = driven.messages();
     for place in 1..driven.rows.len() {
-        let mut left = MessageBuilder::new(driven.net.clone());
+        let mut left = MessageBuilder::new(driven.net.clone(), [].into());
         build(&mut left, &driven.rows[..place]);
         left.leased(&leases);
         for last in whole.iter().map(|message| message.sequence).filter(|seen| *seen > left.newest()) {
-            let mut again = MessageBuilder::new(driven.net.clone());
+            let mut again = MessageBuilder::new(driven.net.clone(), [].into());
             build(&mut again, &driven.rows[..place]);
             let mut other = left.for_another();
             assert_eq!(other.leased(&leases), again.leased(&leases));

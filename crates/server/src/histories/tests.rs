@@ -143,7 +143,7 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     let rig = Rig::new();
     let (id, mut reader, histories) = (rig.start(), rig.reader(), Histories::default());
     let net = Arc::new(compile(GATE).net.unwrap());
-    let mut feed = histories.feeds.open(id, net.clone(), 0);
+    let mut feed = histories.feeds.open(id, net.clone(), Vec::new(), 0);
     let first = messages(&mut feed, &mut reader, &histories);
     let seen = first.iter().map(|message| message.sequence).max().unwrap();
     (1..PATCHES).for_each(|go| rig.patch(id, go));
@@ -152,7 +152,7 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     rig.patch(id, PATCHES);
     let mut continued = |histories: &Histories| {
         let before = reader.journal_rows_read();
-        let mut feed = histories.feeds.open(id, net.clone(), seen);
+        let mut feed = histories.feeds.open(id, net.clone(), Vec::new(), seen);
         let found = messages(&mut feed, &mut reader, histories);
         (found, reader.journal_rows_read() - before)
     };

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use windlass_kernel::ExecutionId;
-use windlass_views::{Message, MessageBody, attempt_error, error, execution_id, time};
+use windlass_views::{Message, MessageBody, execution_id, time};
 
 macro_rules! events {
     ($($event:ident = $name:literal,)+) => {
@@ -104,13 +104,12 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
     match body {
         MessageBody::Status { status, .. } => put("status", json!(status)),
-        MessageBody::Ended { status, duration_ms, outputs, node, failure } => {
+        MessageBody::Ended { status, duration_ms, outputs, .. } => {
             put("status", json!(status));
             put("duration", json!(duration_ms));
             put("outputs", outputs.clone());
-            if let Some(failure) = failure {
-                let site = node.as_ref().map(|node| node.site(1));
-                put("error", json!(error(failure, site, message.at, false)));
+            if let Some(error) = body.error(message.at) {
+                put("error", error);
             }
         }
         MessageBody::NodeStarted { node, .. } => {
@@ -127,12 +126,12 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
             put("nodeType", json!(node.kind));
             put("output", json!(output));
         }
-        MessageBody::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+        MessageBody::NodeFailed { node, .. } => {
             put("status", json!("failed"));
             put("nodeId", json!(node.id));
             put("nodeName", json!(node.name));
             put("nodeType", json!(node.kind));
-            put("error", attempt_error(node, failure, message.at, *retry_count, *retries_max));
+            put("error", json!(body.error(message.at)));
         }
         MessageBody::Log { .. } => {}
     }
@@ -142,6 +141,7 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
 mod tests {
     use super::*;
     use windlass_kernel::Millis;
+    use windlass_views::ErrorPlace;
 
     fn names(listed: Option<&[WebhookEvent]>, complete: Option<bool>, error: Option<bool>) -> String {
         let events: Vec<&str> = wanted(listed, complete, error).iter().map(|event| event.name()).collect();
@@ -168,6 +168,7 @@ mod tests {
             outputs: json!({ "result": 1 }),
             node: None,
             failure: None,
+            place: ErrorPlace::default(),
         }
     }
 

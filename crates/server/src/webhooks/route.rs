@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::feed::{Feed, FeedError, FeedPage};
 use crate::host::now;
 use crate::problem::Problem;
+use crate::versions::code_places;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis};
@@ -190,11 +191,12 @@ impl Route {
             .read(move |reader| {
                 let gone = || Problem::internal(format!("execution {id} or its net is missing"));
                 let source = reader.delivery_source(id)?.ok_or_else(gone)?;
-                let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
-                let net = state.histories.net(reader, digest)?.ok_or_else(gone)?;
+                let stored = reader.load(id)?.ok_or_else(gone)?;
+                let net = state.histories.net(reader, stored.state.head.net)?.ok_or_else(gone)?;
+                let code = code_places(reader, &stored.origin)?;
                 let starts = reader.delivered_messages(id, WebhookEvent::NodeStarted.name())?;
                 Ok::<_, Problem>((
-                    state.histories.feeds.open(id, net, source.seen).without_logs(),
+                    state.histories.feeds.open(id, net, code, source.seen).without_logs(),
                     source,
                     starts,
                 ))

@@ -3,6 +3,7 @@
 use super::{Actor, Category, Classified, Evidence, Outcome};
 use crate::compensation::{CompensationFold, CompletedAction, hook_operation};
 use crate::event_data::tries_of;
+use crate::place::ErrorPlace;
 use crate::projection::Projection;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 use crate::wire::{execution_id, time};
@@ -183,7 +184,8 @@ impl EvidenceProjection {
         }
         let failed = tries.into_iter().filter_map(|tried| Some((tried.error?, tried.task, tried.number)));
         let entry = |(error, task, number): (Failure, String, u32)| {
-            let entry = self.action(net, firing, Outcome::Failed, at).failing(Some(&error)).not_terminal();
+            let entry = self.action(net, firing, Outcome::Failed, at).failing_in(net, firing, &error);
+            let entry = entry.not_terminal();
             entry.with_notes(&format!("try {number} of task {task}"))
         };
         failed.map(entry).collect()
@@ -197,7 +199,11 @@ impl EvidenceProjection {
         at: Millis,
     ) -> Option<Evidence> {
         let action = |outcome, failure: Option<&Failure>, times: Option<&Times>| {
-            Some(self.action(net, firing, outcome, at).failing(failure).timed(times))
+            let entry = self.action(net, firing, outcome, at).timed(times);
+            Some(match failure {
+                Some(failure) => entry.failing_in(net, firing, failure),
+                None => entry,
+            })
         };
         if net.step(firing.step).approves.is_some() {
             return self.approval_evidence(net, firing, change, at);
@@ -333,6 +339,12 @@ impl EvidenceProjection {
 impl Evidence {
     fn failing(self, failure: Option<&Failure>) -> Evidence {
         Evidence { error: failure.map(Classified::of), ..self }
+    }
+
+    /// The iteration is in the entry itself.
+    fn failing_in(self, net: &Net, firing: &FiringRef, failure: &Failure) -> Evidence {
+        let place = ErrorPlace { path: Vec::new(), ..ErrorPlace::of_record(net, &[], firing, failure) };
+        Evidence { error: Some(Classified { place, ..Classified::of(failure) }), ..self }
     }
 
     /// The lease knows better than the offer when the work began.

@@ -1,7 +1,8 @@
 //! One message, and its form on a stream.
 
 use crate::entry::{NodeLabel, error};
-use crate::shapes::Progress;
+use crate::place::ErrorPlace;
+use crate::shapes::{ExecutionError, Progress};
 use crate::wire::{execution_id, time};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub enum MessageBody {
     NodeFailed {
         node: NodeLabel,
         failure: Failure,
+        place: ErrorPlace,
         retry_count: u32,
         retries_max: u32,
         last: bool,
@@ -60,6 +62,7 @@ pub enum MessageBody {
         /// The node whose failure ended the execution.
         node: Option<NodeLabel>,
         failure: Option<Failure>,
+        place: ErrorPlace,
     },
     Log {
         level: &'static str,
@@ -131,6 +134,29 @@ impl MessageBody {
         }
     }
 
+    /// Returns the error of an attempt or of the execution, with its place. An attempt's also has what is known about
+    /// trying again.
+    #[must_use]
+    pub fn error(&self, at: Millis) -> Option<Value> {
+        match self {
+            MessageBody::NodeFailed { node, failure, place, retry_count, retries_max, .. } => {
+                let found = error(failure, Some(node.site(retry_count + 1)), at, false);
+                let mut whole = json!(ExecutionError { place: place.clone(), ..found });
+                (whole["retryCount"], whole["maxRetries"]) = (json!(retry_count), json!(retries_max));
+                Some(whole)
+            }
+            MessageBody::Ended { node, failure: Some(failure), place, .. } => {
+                let found = error(failure, node.as_ref().map(|node| node.site(1)), at, false);
+                Some(json!(ExecutionError { place: place.clone(), ..found }))
+            }
+            MessageBody::Ended { failure: None, .. }
+            | MessageBody::Status { .. }
+            | MessageBody::NodeStarted { .. }
+            | MessageBody::NodeCompleted { .. }
+            | MessageBody::Log { .. } => None,
+        }
+    }
+
     fn write_data(&self, data: &mut Map<String, Value>, at: Millis) {
         let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
         match self {
@@ -149,10 +175,10 @@ impl MessageBody {
                 put("duration", json!(duration_ms));
                 put("output", json!(output));
             }
-            MessageBody::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+            MessageBody::NodeFailed { node, .. } => {
                 put("nodeId", json!(node.id));
                 put("nodeName", json!(node.name));
-                put("error", attempt_error(node, failure, at, *retry_count, *retries_max));
+                put("error", json!(self.error(at)));
             }
             MessageBody::Ended { status, duration_ms, outputs, .. } => {
                 put("status", json!(status));
@@ -166,18 +192,4 @@ impl MessageBody {
             }
         }
     }
-}
-
-/// The error of an attempt: what the document shows, with what is known about trying again.
-#[must_use]
-pub fn attempt_error(
-    node: &NodeLabel,
-    failure: &Failure,
-    at: Millis,
-    retry_count: u32,
-    retries_max: u32,
-) -> Value {
-    let mut whole = json!(error(failure, Some(node.site(retry_count + 1)), at, false));
-    (whole["retryCount"], whole["maxRetries"]) = (json!(retry_count), json!(retries_max));
-    whole
 }

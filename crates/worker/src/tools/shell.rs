@@ -30,10 +30,11 @@ use windlass_protocol::{ErrorClass, Failure};
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let script = Script::read(config)?;
-    match &desk.node {
+    let result = match &desk.node {
         Some(node) => in_node(&script, desk, node, halt).await,
         None => read_result(script.program(&script.env, script.cwd.as_deref()).run(desk, halt).await?),
-    }
+    };
+    result.map_err(|failure| script.locate(failure))
 }
 
 /// A node has a folder of its own. What it puts into `outputs/` is part of its result, or all of it.
@@ -55,6 +56,16 @@ async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> R
 }
 
 impl Script {
+    /// Adds the line of the script that the shell complained of last.
+    fn locate(&self, mut failure: Box<Failure>) -> Box<Failure> {
+        let words = failure.details["stderr"].as_str().and_then(last_words);
+        let line = words.filter(|_| self.is_text).and_then(|words| find_line(&self.shell, words));
+        if let Some(line) = line {
+            failure.details["line"] = json!(line);
+        }
+        failure
+    }
+
     fn program<'p>(&'p self, env: &'p BTreeMap<String, String>, cwd: Option<&'p str>) -> Program<'p> {
         let argv = vec![self.shell.as_ref(), "-c".as_ref(), self.text.as_ref()];
         Program { tool: config::TOOL, not_started: "SHELL_NOT_STARTED", argv, env, cwd }
@@ -65,7 +76,7 @@ pub(super) fn read_result(ended: Ended) -> Result<Value, Box<Failure>> {
     let Ended { status, mut out, mut err } = ended;
     let max = if status.success() { TAIL_MAX } else { ERROR_TAIL_MAX };
     let ((stdout, cut_out), (stderr, cut_err)) = (out.text(max), err.text(max));
-    let last_words = stderr.lines().rev().find(|line| !line.trim().is_empty()).map(shown);
+    let last_words = last_words(&stderr).map(shown);
     let mut result = json!({ "exit_code": status.code(), "stdout": stdout, "stderr": stderr });
     if cut_out || cut_err {
         result["truncated"] = json!(true);
@@ -87,6 +98,17 @@ pub(super) fn read_result(ended: Ended) -> Result<Value, Box<Failure>> {
     Err(failure)
 }
 
+fn last_words(stderr: &str) -> Option<&str> {
+    stderr.lines().rev().find(|line| !line.trim().is_empty())
+}
+
+/// Finds the line that a shell names: `sh: 3: x: not found`, `bash: line 3: x: command not found`.
+fn find_line(shell: &str, words: &str) -> Option<u32> {
+    let rest = words.strip_prefix(shell)?.strip_prefix(": ")?;
+    let (number, _) = rest.strip_prefix("line ").unwrap_or(rest).split_once(':')?;
+    number.parse().ok().filter(|line| *line > 0)
+}
+
 fn exited(code: i32) -> Box<Failure> {
     let message = match code {
         126 => "a command cannot be executed (exit code 126)".to_owned(),
@@ -99,4 +121,19 @@ fn exited(code: i32) -> Box<Failure> {
 fn killed(signal: Option<i32>) -> Box<Failure> {
     let signal = signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
     failure(ErrorClass::Unknown, "SHELL_SIGNAL", format!("the command was killed by {signal}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_the_one_that_the_shell_itself_names() {
+        assert_eq!(find_line("sh", "sh: 3: frobnicate: not found"), Some(3));
+        assert_eq!(find_line("sh", "sh: line 12: frobnicate: command not found"), Some(12));
+        assert_eq!(find_line("/bin/bash", "/bin/bash: line 1: cd: /x: No such file or directory"), Some(1));
+        for other in ["make: 3: no rule", "sh: 0: cannot open", "sh: x: 3: y", "sh: 3", "wc: 3: x", ""] {
+            assert_eq!(find_line("sh", other), None, "{other}");
+        }
+    }
 }

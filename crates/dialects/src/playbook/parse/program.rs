@@ -43,8 +43,8 @@ pub(super) fn bind(
     }
 }
 
-/// Returns the code that the fields of a tool hold.
-pub(super) fn code_of<'f>(kind: &str, fields: &'f [Entry]) -> Option<&'f Node> {
+/// Returns the code that the fields of a tool hold. A script for a shell is code if its lines are those of the definition.
+pub(super) fn code_of<'f>(kind: &str, fields: &'f [Entry], templates: Templates) -> Option<&'f Node> {
     let field = |key: &str| fields.iter().find(|field| field.key == key).map(|field| &field.value);
     let script = || field("script");
     let places = [script(), script().and_then(|script| script.get("source"))];
@@ -52,7 +52,13 @@ pub(super) fn code_of<'f>(kind: &str, fields: &'f [Entry]) -> Option<&'f Node> {
         let places = places.into_iter().flatten();
         places.flat_map(|place| SCRIPT_CODE.iter().filter_map(|key| place.get(key))).next()
     };
-    if kind == "python" { field("code").or_else(in_script) } else { None }
+    match kind {
+        "python" => field("code").or_else(in_script),
+        "shell" if templates == Templates::Values => {
+            field("command").or_else(|| field("cmds")).filter(|node| node.text().is_some())
+        }
+        _ => None,
+    }
 }
 
 struct Tool<'t, 's, 'p> {

@@ -158,7 +158,7 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
     program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
-    let code_at = program::code_of(&task.kind, &fields).map(|code| code.at.clone());
+    let code_at = program::code_of(&task.kind, &fields, templates).map(|code| code.at.clone());
     Some(TaskDef { task, at: first_line(node), reads, rule_reads: patch_reads, jumps, code_at })
 }
 

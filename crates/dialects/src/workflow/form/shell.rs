@@ -14,6 +14,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let command = command(node, &mut env, maker)?;
     let mut form = maker.task("shell", &["shell", "cwd"], &[]);
     if let Form::Task(task) = &mut form {
+        task.code_at = Some(node.at.clone());
         task.config.insert("command".to_owned(), json!(command));
         for (field, values) in [("env", env), ("input_variables", own)] {
             if !values.is_empty() {

@@ -12,6 +12,8 @@ pub(super) const TOOL: &str = "shell";
 pub(super) struct Script {
     pub(super) shell: String,
     pub(super) text: String,
+    /// The lines of the script are those that were written; a list has one more before them.
+    pub(super) is_text: bool,
     pub(super) cwd: Option<String>,
     pub(super) env: BTreeMap<String, String>,
     /// Variables of a node, over the outputs of the nodes before it.
@@ -24,6 +26,7 @@ impl Script {
         Ok(Script {
             shell: fields.text("shell")?.unwrap_or_else(|| "sh".to_owned()),
             text: script(fields)?,
+            is_text: !matches!(fields.one_of(&["command", "cmds"])?, Some((_, Value::Array(_)))),
             cwd: fields.text("cwd")?,
             env: fields.env()?,
             variables: fields.map("input_variables")?.map_or(Value::Null, |own| Value::Object(own.clone())),
