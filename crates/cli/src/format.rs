@@ -150,8 +150,8 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
         began.map(|began| format!(" {}", duration(at.since(began)))).unwrap_or_default()
     };
     Some(match change {
-        FiringChange::Offered { attempt: 1 } => "offered".to_owned(),
-        FiringChange::Offered { attempt } => format!("offered, attempt {attempt}"),
+        FiringChange::Offered { attempt: 1 } => "queued".to_owned(),
+        FiringChange::Offered { attempt } => format!("queued, attempt {attempt}"),
         FiringChange::LoopStarted { total: Some(total) } => {
             format!("started, {}", counted(*total, "iteration"))
         }
@@ -166,7 +166,7 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
             format!("failed: {}; again in {}", failure(why), duration(until.since(at)))
         }
         FiringChange::Yielded { until } => format!("goes on in {}", duration(until.since(at))),
-        FiringChange::Lost => "lost its worker and is offered again".to_owned(),
+        FiringChange::Lost => "lost its worker and is queued again".to_owned(),
         FiringChange::Waiting { until } | FiringChange::Delayed { until } => {
             format!("waits until {}", time(*until))
         }

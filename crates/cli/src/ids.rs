@@ -32,6 +32,11 @@ pub fn find(client: &Client, text: &str) -> anyhow::Result<ExecutionId> {
     }
 }
 
+/// Returns whether a text has the form of an id, or is `@last`.
+pub fn is_id(text: &str) -> bool {
+    text == LAST || digits(text).is_ok()
+}
+
 /// Parses a whole id.
 pub fn parse(text: &str) -> anyhow::Result<ExecutionId> {
     Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)

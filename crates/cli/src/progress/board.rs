@@ -1,11 +1,11 @@
 //! The steps of an execution as a list: one row a step, in the order in which they began.
 
-use crate::format::plain;
+use crate::format::{Question, plain};
 use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
 use windlass_server::follow::LogLine;
 use windlass_views::{
-    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label,
+    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label, time,
     waiting_joins,
 };
 
@@ -192,9 +192,12 @@ impl Row {
                 self.last = plain(&failure.message);
             }
             any_of![FiringChange: Waiting Delayed Yielded Lost] => self.state = State::Waiting,
-            FiringChange::AwaitingManual { question, .. } => {
+            FiringChange::AwaitingManual { question, deadline, .. } => {
                 self.state = State::Gated;
-                self.last = question["message"].as_str().map(plain).unwrap_or_default();
+                let deadline = deadline.map(time);
+                let question =
+                    Question { message: &question["message"], approvers: &question["approvers"], deadline };
+                self.last = question.to_string().trim_start_matches([':', ' ']).to_owned();
             }
             FiringChange::ChildPaused { paused: true, child } => {
                 self.state = State::Gated;

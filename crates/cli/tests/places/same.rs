@@ -152,6 +152,7 @@ const STORY: &[Row] = &[
     Row("workers list --json", 0, ""),
     Row("workers list", 0, ""),
     Row("graph work.yaml", 0, ""),
+    Row("graph $good", 0, ""),
     Row("schedules create -f tick.yaml --json", 0, "tick"),
     Row("schedules create -f tick.yaml", 1, ""),
     Row("schedules create -f bad.yaml", 2, ""),

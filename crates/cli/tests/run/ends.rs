@@ -100,7 +100,7 @@ fn outputs_go_to_stdout_and_the_story_to_stderr() {
     let lines: Vec<&str> = output.err.lines().collect();
     let [created, started, begun, said, done, ended] = lines[..] else { panic!("{}", output.err) };
     assert!(created.starts_with("exec_") && created.ends_with("tested, version 1"), "{created}");
-    assert_eq!((started, begun, said), ("started", "step hello offered", "hello | Hello, Ada!"));
+    assert_eq!((started, begun, said), ("started", "step hello queued", "hello | Hello, Ada!"));
     assert!(done.starts_with("step hello done ") && done.ends_with("ms"), "{done}");
     assert!(ended.starts_with("completed after "), "{ended}");
 }

@@ -204,3 +204,28 @@ fn executions_are_listed_by_workflow() {
     assert!(list.lines().count() == 1 && list.contains("other"), "{list}");
     place.windlass(&["executions", "list", "--workflow", "third"]).expect(2).says("no workflow");
 }
+
+/// However many failures were handled before it, the failure that nothing handled is the reason of the end.
+#[test]
+fn the_reason_of_the_end_is_the_first_unhandled_failure_after_many_handled_ones() {
+    let mut steps = String::from("workflow:\n");
+    for number in 0..20 {
+        let next = format!("next: {{arcs: [{{step: s{}, when: '{{{{ event.error }}}}'}}]}}", number + 1);
+        steps += &format!(
+            "- {{step: s{number}, tool: {{kind: noop, result: '{{{{ {number} // 0 }}}}'}}, {next}}}\n"
+        );
+    }
+    steps += "- {step: s20, tool: {kind: shell, command: 'exit 7'}}\n";
+    let place = Place::playing(&steps);
+    let run = place.run(&[], 1);
+    let errors = run["errors"].as_array().expect("errors");
+    assert_eq!((errors.len(), &errors[0]["nodeId"]), (1, &json!("s20")), "{run}");
+    let events = place.windlass(&["executions", "events", "@last", "--json"]).expect(0).out;
+    let end: Value = serde_json::from_str(events.lines().last().expect("an event")).expect("JSON");
+    let error = &end["data"]["error"];
+    assert_eq!(
+        (&end["event"], &error["nodeId"], &error["code"]),
+        (&json!("execution.failed"), &json!("s20"), &json!("SHELL_EXIT")),
+        "{end}"
+    );
+}

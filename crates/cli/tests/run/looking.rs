@@ -191,6 +191,10 @@ fn a_definition_and_an_execution_are_drawn() {
     assert!(coloured.contains("a<br/>shell<br/>3 times · completed · "), "{coloured}");
     assert!(coloured.contains("linkStyle 1,2 stroke-width:3px"), "{coloured}");
     assert!(coloured.contains("class n1 failed"), "{coloured}");
+    assert_eq!(place.windlass(&["graph", id]).expect(0).out, coloured, "the same picture by another command");
+    assert_eq!(place.windlass(&["graph", "@last"]).expect(0).out, coloured);
+    place.windlass(&["graph", "0123456789abcdef"]).expect(2).says("no execution");
+    place.windlass(&["graph", "none.yaml"]).expect(2).says("none.yaml");
     place.windlass(&["executions", "get", id, "--graph", "--format", "svg", "-o", "run.svg"]).expect(0);
     let svg = std::fs::read_to_string(place.path("run.svg")).expect("a picture");
     assert!(svg.starts_with("<svg ") && svg.contains("b failed"), "{svg}");

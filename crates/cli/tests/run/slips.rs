@@ -1,6 +1,7 @@
 //! Slips of authors, found before they cost a run.
 
-use crate::rig::{Place, playbook};
+use crate::rig::{Place, playbook, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Warnings of `validate` as `CODE line: message (hint)`.
@@ -229,6 +230,25 @@ workflow:
     assert!(offered.is_some_and(|line| line.contains(at)), "{at} is the time of the offer:\n{events}");
     let routed = nodes[1]["output"].as_str().expect("a time");
     assert!(routed > at && run["inputs"]["started"].as_str().is_some_and(|started| started <= at), "{run}");
+}
+
+/// A step that is killed and runs again makes the same file name from the time.
+#[test]
+fn now_is_the_same_after_the_process_was_killed() {
+    let place = Place::playing(
+        "workflow:
+- step: a
+  tool: {kind: shell, command: 'echo {{ now() }} >> times; until [ -e go ]; do sleep 0.02; done'}
+",
+    );
+    let running = place.start(&["run", "play.yaml"]);
+    until("the step runs", || (place.lines("times").len() == 1).then_some(()));
+    running.signal(Signal::KILL);
+    running.end();
+    place.write("go", "");
+    place.windlass(&["run", "--resume", "@last"]).expect(0);
+    let times = place.lines("times");
+    assert_eq!((times.len(), &times[0]), (2, &times[1]));
 }
 
 #[test]

@@ -54,6 +54,18 @@ fn the_live_view_shows_failed_iterations_and_coming_steps_and_keeps_failed_rows(
 }
 
 #[test]
+fn the_live_view_shows_the_question_of_an_approval_with_its_approvers_and_deadline() {
+    let place = Place::playing("workflow: []");
+    let config = r#"{"message": "Ship v2?", "approvers": ["owner", "ann"], "timeout": 3600}"#;
+    let node = format!(r#"{{"id": "ask", "type": "approval", "name": "Ask Ann", "config": {config}}}"#);
+    place.write("flow.json", &format!(r#"{{"name": "asks", "nodes": [{node}], "edges": []}}"#));
+    let mut running = start(&place, &["run", "flow.json"]);
+    let row = running.until_says("Ship v2? (asked: owner, ann; until 20");
+    assert!(row.contains("ask"), "{row}");
+    assert_eq!(running.end().0, Some(5));
+}
+
+#[test]
 fn a_result_that_is_longer_than_the_screen_is_cut_on_a_terminal_only() {
     let place = Place::playing(
         "workflow: [{step: a, tool: {kind: noop, result: {rows: '{{ range(100) | list }}'}}}]",
