@@ -78,9 +78,8 @@ fn branches_that_are_not_taken_or_end_are_not_awaited() {
 #[test]
 fn without_an_arrival_the_step_does_not_run() {
     let mut steps = fan();
-    for branch in 1..=3 {
-        let name = steps[branch].name.clone();
-        steps[branch] = guarded(&name, 4, "event.name == 'step.done'");
+    for branch in &mut steps[1..=3] {
+        *branch = guarded(&branch.name.clone(), 4, "event.name == 'step.done'");
     }
     let mut drive = Drive::started(policy(), steps);
     drive.fail("a", "BAD");
