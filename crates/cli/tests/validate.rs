@@ -122,7 +122,7 @@ fn every_example_is_valid_without_a_warning() {
 }
 
 #[test]
-fn the_schema_of_playbooks_is_printed_and_of_nothing_else() {
+fn schemas_of_dialects_and_of_the_api_are_printed() {
     let schema = |dialect: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_windlass")).args(["schema", dialect]).output();
         let output = output.expect("windlass ends");
@@ -133,10 +133,13 @@ fn the_schema_of_playbooks_is_printed_and_of_nothing_else() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert_eq!(output["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(output["properties"]["kind"]["const"], "Playbook");
+    let (code, out, _) = schema("api");
+    let document: Value = serde_json::from_slice(&out).expect("one JSON object");
+    assert_eq!((code, document["paths"]["/healthz"].is_object()), (Some(0), true));
     let (code, out, err) = schema("plan");
     assert_eq!((code, out.len()), (Some(2), 0));
     assert_eq!(
         err,
-        "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow, actions\n"
+        "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow, actions, api\n"
     );
 }

@@ -433,7 +433,7 @@ mod tests {
             }
         }
         let names: BTreeSet<&str> = shown.iter().filter_map(|line| line.split(' ').next()).collect();
-        assert_eq!(names.len(), 40, "{names:?}");
+        assert_eq!(names.len(), 41, "{names:?}");
         expect_file!["../tests/events.txt"].assert_eq(&shown.into_iter().collect::<String>());
     }
 }

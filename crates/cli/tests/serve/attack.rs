@@ -206,6 +206,10 @@ fn every_route_needs_a_token_but_those_for_machines() {
             continue;
         }
         for method in item.as_object().unwrap().keys() {
+            // A browser signs in with the token in the body, or the code of a link.
+            if (path.as_str(), method.as_str()) == ("/api/v1/session", "post") {
+                continue;
+            }
             let sent = path.replace(['{', '}'], "x");
             let response = server.bare(method.to_uppercase().parse().unwrap(), &sent).send().unwrap();
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{method} {path}");

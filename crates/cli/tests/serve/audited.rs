@@ -149,12 +149,25 @@ fn definitions(admin: &mut Admin<'_>) {
     assert_eq!((status, admin.rows().len()), (StatusCode::OK, admin.seen), "the same text is no change");
 }
 
+/// A link is in memory only; the session that it begins is a token.
+fn session(admin: &mut Admin<'_>) {
+    let link = admin.send(&Method::POST, "/api/v1/session/link", &[], None).1;
+    assert_eq!(admin.rows().len(), admin.seen, "{link}");
+    let code = link["path"].as_str().unwrap().split_once('#').unwrap().1.to_owned();
+    let route = || (Method::POST, "/api/v1/session");
+    admin.does(route(), &[], Some(json!({ "code": code })), "session.create");
+    admin.fails(route(), &[], Some(json!({ "code": code })), 401);
+    admin.fails(route(), &[], Some(json!({})), 400);
+    admin.fails((Method::DELETE, "/api/v1/session"), &[], None, 204);
+}
+
 fn access(admin: &mut Admin<'_>) {
     let tokens = (Method::POST, "/api/v1/tokens");
     let made = admin.does(tokens, &[], Some(json!({ "name": "ci", "role": "viewer" })), "token.create");
     let revoke = || (Method::DELETE, "/api/v1/tokens/{id}");
     admin.does(revoke(), &[&id(&made)], None, "token.revoke");
     admin.fails(revoke(), &[&id(&made)], None, 404);
+    session(admin);
     let secret = |method| (method, "/api/v1/secrets/{name}");
     for version in [1, 2] {
         admin.does(secret(Method::PUT), &["api"], Some(json!({ "value": "hunter22" })), "secret.set");

@@ -337,13 +337,13 @@ fn a_tool_needs_a_kind_that_exists() {
     workflow(
         "- step: a\n  tool: {code: x}",
         &[
-            "E0110 4:9 workflow[0].tool: the tool has no `kind` (known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, playbook, workbook)",
+            "E0110 4:9 workflow[0].tool: the tool has no `kind` (known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, worker, playbook, workbook)",
         ],
     );
     workflow(
         "- step: a\n  tool: {kind: htp, url: x}",
         &[
-            "E0111 4:16 workflow[0].tool.kind: there is no tool `htp` (did you mean `http`? known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, playbook, workbook)",
+            "E0111 4:16 workflow[0].tool.kind: there is no tool `htp` (did you mean `http`? known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, worker, playbook, workbook)",
         ],
     );
     workflow(
@@ -536,7 +536,7 @@ fn several_problems_are_reported_at_once_in_order() {
             "E0106 4:3 workflow[0].when: a step has no `when` (use `spec.policy.admit.rules` to hold the step back, or `when` on the arc that leads to it)",
             "E0107 5:9 workflow[0].next: step `bb` is not defined (known here: `a`)",
             "E0105 6:9 workflow[1].step: step `a` is defined twice (rename one of them)",
-            "E0111 7:16 workflow[1].tool.kind: there is no tool `nop` (did you mean `noop`? known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, playbook, workbook)",
+            "E0111 7:16 workflow[1].tool.kind: there is no tool `nop` (did you mean `noop`? known kinds: noop, shell, python, script, container, http, postgres, artifact, secrets, worker, playbook, workbook)",
         ],
     );
 }

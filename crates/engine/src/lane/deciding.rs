@@ -453,7 +453,9 @@ impl<R> Lane<R> {
                     let what = format!("{need:?} is in no journal row");
                     return self.quarantine(id, what);
                 }
-                Need::Output(_) | Need::Items(_) | Need::Results(_) | Need::Firings => {}
+                // An execution that is being created has no rows: nothing has ended before this decision.
+                Need::Results(_) | Need::Firings => found.load(&[], std::slice::from_ref(need)),
+                Need::Output(_) | Need::Items(_) => {}
             }
         }
         let Some(live) = self.executions.get_mut(id) else { return };

@@ -4,6 +4,7 @@ use crate::rig::{PATIENCE, Rig, chain, net};
 use crate::{COMPLETED, work};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::Instant;
 use windlass_engine::{Answer, ChildCheck, ChildReading, Config, Found, Load, Lookup, Request, look_up};
 use windlass_kernel::net::{Policy, Step};
 use windlass_kernel::{Event, ExecutionId};
@@ -38,8 +39,16 @@ const IDLE_MAX: usize = 10;
 fn executions_whose_offers_are_queued_leave_memory_and_run_when_there_are_slots() {
     let rig = Rig::with_config(Config { idle_max: IDLE_MAX, ..Config::default() }, 0);
     let ids: Vec<ExecutionId> = (0..100).map(|n| rig.start("chain", chain(2), json!({ "n": n }))).collect();
-    let Load { queued, live, .. } = load(&rig);
-    assert_eq!(queued, ids.len());
+    // An execution is queued after its start is answered.
+    let end = Instant::now() + PATIENCE;
+    let live = loop {
+        let Load { queued, live, .. } = load(&rig);
+        if queued == ids.len() {
+            break live;
+        }
+        assert!(Instant::now() < end, "{queued} of {} executions are queued", ids.len());
+        std::thread::yield_now();
+    };
     assert!(live <= IDLE_MAX, "{live} executions are in memory");
     let (_, orders) = rig.worker(3);
     for _ in 0..2 * ids.len() {

@@ -3,6 +3,7 @@
 use super::shared::Refusals;
 use crate::app::App;
 use crate::auth::{Caller, Permission, Role};
+use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -72,6 +73,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 /// Get the caller
 #[utoipa::path(get, path = "/api/v1/me", tag = "tokens", security(("bearer" = [])),
     responses((status = 200, body = Me), Refusals))]
-async fn me(State(app): State<Arc<App>>, caller: Caller) -> Json<Me> {
-    Json(Me::of(&app, &caller))
+async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>, Problem> {
+    caller.may(Permission::View)?;
+    Ok(Json(Me::of(&app, &caller)))
 }

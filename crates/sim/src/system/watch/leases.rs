@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_kernel::{Event, ExecutionId, Fence, Millis, Record, RunId, RunState};
+use windlass_kernel::{Event, ExecutionId, Fence, Millis, Record, Role, RunId, RunState};
 use windlass_protocol::{SessionId, Unit, Work};
 use windlass_store::{Applied, Lease, Reader, Session, Write};
 
@@ -201,8 +201,12 @@ impl Leases {
             }
             let (execution, run, _) = parts(*unit);
             let timeout_ms = shadows.get(&execution).and_then(|shadow| {
-                let step = shadow.net.step(shadow.state.run(run)?.step);
-                step.timeout_ms
+                let run = shadow.state.run(run)?;
+                let step = shadow.net.step(run.step);
+                match (&run.role, &step.compensation) {
+                    (Role::Hook { .. }, Some(hook)) => hook.timeout_ms,
+                    _ => step.timeout_ms,
+                }
             });
             if timeout_ms.is_some_and(|timeout_ms| claimed.plus(timeout_ms) < before) {
                 let what = format!("{unit:?} was given at {} for {timeout_ms:?} ms", claimed.0);

@@ -56,20 +56,19 @@ impl Mailbook {
         applied: &[Applied],
         reader: &mut impl Reader,
     ) -> Result<(), Broken> {
-        let mut senders = Vec::new();
+        let (mut senders, mut taken) = (Vec::new(), Vec::new());
         for (write, applied) in batch.iter().zip(applied) {
             match (write, applied) {
                 (Write::Commit(commit), Applied::Committed(_)) => {
                     senders.extend(commit.mail.iter().map(|_| Some(commit.execution)));
-                    for mail in &commit.consumed {
-                        self.take(*mail)?;
-                    }
+                    taken.extend(commit.consumed.iter().copied());
                 }
-                (Write::Settle { mail, .. }, Applied::Done) => self.take(*mail)?,
+                (Write::Settle { mail, .. }, Applied::Done) => taken.push(*mail),
                 (Write::Accept(_), Applied::Accepted(_)) => senders.push(None),
                 _ => {}
             }
         }
+        self.take(&taken)?;
         let posted = self.unseen(reader)?;
         if posted.len() != senders.len() {
             let what =
@@ -98,11 +97,24 @@ impl Mailbook {
         reader.inbox(self.newest, usize::MAX >> 1).map_err(super::store)
     }
 
-    fn take(&mut self, id: MailId) -> Result<(), Broken> {
-        let Some(posted) = self.open.remove(&id) else {
-            return Err(Broken::new("mail once", format!("mail {} was taken again or never posted", id.0)));
-        };
-        self.taken.insert(id);
+    /// A batch is on disk as a whole, so the order of its writes is not that of the mail: what changes nothing is settled
+    /// after the commits.
+    fn take(&mut self, ids: &[MailId]) -> Result<(), Broken> {
+        let mut removed = Vec::new();
+        for id in ids {
+            let Some(posted) = self.open.remove(id) else {
+                return Err(Broken::new(
+                    "mail once",
+                    format!("mail {} was taken again or never posted", id.0),
+                ));
+            };
+            removed.push((*id, posted));
+        }
+        self.taken.extend(ids);
+        removed.into_iter().try_for_each(|(id, posted)| self.check_order(id, posted))
+    }
+
+    fn check_order(&self, id: MailId, posted: Posted) -> Result<(), Broken> {
         let Some(from) = posted.from else { return Ok(()) };
         let earlier = self.open.iter().find(|(_, other)| other.from == Some(from) && other.to == posted.to);
         if let Some((first, _)) = earlier.filter(|(first, _)| **first < id) {
@@ -148,12 +160,10 @@ impl Mailbook {
                 _ => false,
             })
         };
-        for id in gone {
-            if !was_taken(&id) {
-                return Err(Broken::new("durability", format!("mail {} is gone", id.0)));
-            }
-            self.take(id)?;
+        if let Some(id) = gone.iter().find(|id| !was_taken(id)) {
+            return Err(Broken::new("durability", format!("mail {} is gone", id.0)));
         }
+        self.take(&gone)?;
         if let Some(id) = open.iter().find(|id| self.taken.contains(id)) {
             return Err(Broken::new("durability", format!("mail {} is back", id.0)));
         }
