@@ -102,8 +102,9 @@ export function useLive(id: string, isOver: boolean): 'live' | 'waiting' | 'over
       const timer = window.setInterval(() => void client.invalidateQueries({ queryKey: ['execution', id] }), LIVE_MS);
       return () => window.clearInterval(timer);
     }
-    const stream = new EventSource(api.streamAddress(id));
+    let stream: EventSource;
     let pending: number | undefined;
+    let again: number | undefined;
     const refresh = () => {
       // Many messages in a moment are one refresh.
       pending ??= window.setTimeout(() => {
@@ -111,17 +112,29 @@ export function useLive(id: string, isOver: boolean): 'live' | 'waiting' | 'over
         void client.invalidateQueries({ queryKey: ['execution', id] });
       }, 250);
     };
-    stream.onopen = () => {
-      setOpen(true);
-      refresh();
+    const open = () => {
+      stream = new EventSource(api.streamAddress(id));
+      stream.onopen = () => {
+        setOpen(true);
+        refresh();
+      };
+      stream.onerror = () => {
+        setOpen(false);
+        // A browser gives up when a server that is starting refuses the request.
+        if (stream.readyState === EventSource.CLOSED) again = window.setTimeout(open, 1_000);
+      };
+      for (const kind of ['status_update', 'node_started', 'node_completed', 'node_failed', 'execution_completed', 'log']) {
+        stream.addEventListener(kind, refresh);
+      }
     };
-    stream.onerror = () => setOpen(false);
-    for (const kind of ['status_update', 'node_started', 'node_completed', 'node_failed', 'execution_completed', 'log']) {
-      stream.addEventListener(kind, refresh);
-    }
+    open();
+    // What a stream missed is seen a little later, whatever became of the stream.
+    const slowly = window.setInterval(refresh, 5_000);
     return () => {
       stream.close();
+      window.clearInterval(slowly);
       window.clearTimeout(pending);
+      window.clearTimeout(again);
     };
   }, [client, id, isOver]);
   return isOver ? 'over' : isOpen ? 'live' : 'waiting';
