@@ -1,5 +1,5 @@
 // One execution: what it is, what it waits for, what failed and where; then its graph, timeline, steps, values, logs, events.
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Execution as Data, ExecutionError, Session } from '../api/client';
 import { useEvents, useExecution, useExecutionGraph, useLive } from '../api/queries';
@@ -7,12 +7,11 @@ import { Actions } from '../parts/Actions';
 import { Answers } from '../parts/Answers';
 import { Copy, Empty, Loading, Problem, Section, StatusMark, Time } from '../parts/basics';
 import { Json } from '../parts/Json';
+import { LazyGraph } from '../parts/LazyGraph';
 import { Logs } from '../parts/Logs';
 import { Timeline } from '../parts/Timeline';
 import { why } from '../parts/why';
 import { duration } from '../parts/words';
-
-const GraphView = lazy(() => import('../parts/Graph'));
 
 const TABS = { graph: 'Graph', timeline: 'Timeline', steps: 'Steps', values: 'Input and output', logs: 'Logs', events: 'Events' } as const;
 
@@ -129,11 +128,7 @@ function Failure({ error }: { error: ExecutionError }) {
 function GraphTab({ id, chosen, choose }: { id: string; chosen: string | undefined; choose: (id: string) => void }) {
   const graph = useExecutionGraph(id);
   if (!graph.data) return graph.error ? <Problem error={graph.error} retry={() => void graph.refetch()} /> : <Loading />;
-  return (
-    <Suspense fallback={<Loading />}>
-      <GraphView graph={graph.data} chosen={chosen} choose={choose} />
-    </Suspense>
-  );
+  return <LazyGraph graph={graph.data} chosen={chosen} choose={choose} />;
 }
 
 function Steps({ execution, step }: { execution: Data; step: string | undefined }) {

@@ -1,12 +1,11 @@
 // One workflow: its graph, its source, its executions, and a form that starts it.
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, type Schemas, type Session } from '../api/client';
 import { useChange, useExecutions, useWorkflow, useWorkflowGraph } from '../api/queries';
 import { Copy, Empty, Loading, Problem, Section } from '../parts/basics';
 import { ExecutionTable } from '../parts/ExecutionTable';
-
-const GraphView = lazy(() => import('../parts/Graph'));
+import { LazyGraph } from '../parts/LazyGraph';
 
 export function Workflow({ id, can }: { id: string; can: Session['permissions'] }) {
   const found = useWorkflow(id);
@@ -25,11 +24,7 @@ export function Workflow({ id, can }: { id: string; can: Session['permissions'] 
       <div className="columns">
         <Section title="Graph">
           {graph.error && <Problem error={graph.error} />}
-          {graph.data && (
-            <Suspense fallback={<Loading />}>
-              <GraphView graph={graph.data} />
-            </Suspense>
-          )}
+          {graph.data && <LazyGraph graph={graph.data} />}
         </Section>
         <Section title="Source" aside={<Copy text={workflow.source} label="Copy" />}>
           <pre className="source" tabIndex={0}>
