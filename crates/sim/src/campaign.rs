@@ -95,7 +95,7 @@ fn twice(worlds: Worlds, seed: u64) -> Result<Story, Box<Violation>> {
     if story.trace_hash == again.trace_hash {
         return Ok(story);
     }
-    let mut violation = worlds.tell(seed);
+    let mut violation = worlds.describe(seed);
     violation.rule = "K6".into();
     violation.what = "the second run of the seed was different".into();
     Err(Box::new(violation))

@@ -77,7 +77,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Scenarios that seeds stand for.
+/// Scenarios that seeds select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Worlds {
     /// Small ones of every dialect.
@@ -95,9 +95,9 @@ impl Worlds {
         lived(seed, scenario, rng, sabotage).map(|world| world.story())
     }
 
-    /// Runs a seed and tells everything that was seen and journaled, whether a rule was broken or not.
+    /// Runs a seed and returns everything that was seen and journaled, whether a rule was broken or not.
     #[must_use]
-    pub fn tell(self, seed: u64) -> Violation {
+    pub fn describe(self, seed: u64) -> Violation {
         let mut rng = Rng::new(seed);
         let scenario = self.scenario(&mut rng);
         match lived(seed, scenario, rng, None) {

@@ -1,4 +1,4 @@
-// All executions. The filters are in the address, so that a list can be sent to somebody.
+// All executions. The filters are in the address, so that a link to a list shows the same list.
 import { useLocation, useSearch } from 'wouter';
 import { type ExecutionFilter, useExecutions, useWorkflows } from '../api/queries';
 import { Empty, Loading, Problem } from '../parts/basics';

@@ -47,7 +47,7 @@ impl Sim {
             return self.run_system();
         }
         if self.tell {
-            print!("{}", self.worlds().tell(self.seed));
+            print!("{}", self.worlds().describe(self.seed));
             return Ok(ExitCode::SUCCESS);
         }
         let started = Instant::now();

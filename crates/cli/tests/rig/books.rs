@@ -1,4 +1,4 @@
-//! An HTTP server in a process of its own, which writes down what it is asked and fails as often as it is told to.
+//! An HTTP server in a process of its own, which writes down what it is asked and fails as often as a test asks for.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

@@ -179,7 +179,7 @@ fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
             continue;
         }
         for (method, operation) in item.as_object().unwrap() {
-            // A secret or a group has a name, not an id: whoever sets it sets their own.
+            // A secret or a group has a name, not an id: a caller sets the one of their own tenant.
             if ["/api/v1/secrets/{name}", "/api/v1/runner-groups/{name}"].contains(&path.as_str())
                 && method == "put"
             {

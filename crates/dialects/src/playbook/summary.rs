@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_kernel::net::LoopSpec;
 use windlass_protocol::Tool;
 
-/// Names in the summary that stand for firings of other steps.
+/// Names in the summary that contain firings of other steps.
 const OF_FIRINGS: [&str; 3] = ["results", "failures", "omitted"];
 /// Names in the summary that a final step can read without a root.
 pub(super) const NAMES: [&str; 4] = ["failures", "omitted", "branches", "status"];

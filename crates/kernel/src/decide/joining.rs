@@ -105,7 +105,7 @@ fn check_size(d: &Draft<'_>, arrivals: &[(&Token, Args)]) -> Evaluated<()> {
     Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 
-/// Returns the size of a value, or of the value that a reference stands for.
+/// Returns the size of a value, or of the value that a reference names.
 fn stored_bytes(args: &Value) -> usize {
     let referred = windlass_artifact::key(args).and_then(|_| args["bytes"].as_u64());
     referred.map_or_else(|| json_bytes(args), |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))

@@ -221,7 +221,7 @@ mod reference {
             if repeats {
                 return matches(fields, local).then_some(now);
             }
-            // Local times that this minute stands for: its own, unless it is the second pass, and skipped ones.
+            // Local times that belong to this minute: its own, unless it is the second pass, and skipped ones.
             let earlier = |minutes| zone.to_local(now - SignedDuration::from_mins(minutes));
             let before = earlier(1);
             let mut skipped = before.checked_add(1.minute()).unwrap();

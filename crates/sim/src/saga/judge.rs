@@ -154,14 +154,14 @@ impl<'a> Saga<'a> {
     fn compare(&self, summary: &Value) -> Result<(), Broken> {
         let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
         let entries = summary["entries"].as_array().into_iter().flatten();
-        let told: Vec<(String, String)> =
+        let reported: Vec<(String, String)> =
             entries.map(|entry| (text(&entry["actionId"]), text(&entry["outcome"]))).collect();
         let expected = self.expected();
         let is_same = |((step, result), entry): (&(&str, &str), &(String, String))| {
             *step == entry.0 && *result == entry.1
         };
-        if told.len() != expected.len() || !expected.iter().zip(&told).all(is_same) {
-            return broken("saga summary", format!("entries are {told:?}, expected {expected:?}"));
+        if reported.len() != expected.len() || !expected.iter().zip(&reported).all(is_same) {
+            return broken("saga summary", format!("entries are {reported:?}, expected {expected:?}"));
         }
         let count = |results: &[&str]| expected.iter().filter(|(_, result)| results.contains(result)).count();
         let counts = [
