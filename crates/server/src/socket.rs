@@ -6,7 +6,10 @@ use crate::app::App;
 use crate::auth::FolderOwner;
 use crate::routes;
 use anyhow::Context;
-use axum::Extension;
+use axum::{Extension, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
 use std::io::ErrorKind;
@@ -15,11 +18,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 const NAME: &str = "api.sock";
 /// Maximum bytes of a socket path on every Unix, with the terminating zero.
@@ -71,23 +74,10 @@ impl FolderSocket {
         let listener =
             bind(path.path()).with_context(|| format!("cannot listen on {}", path.path().display()))?;
         let router = routes::router(app.clone()).layer(Extension(FolderOwner));
-        let (drained, is_drained) = oneshot::channel();
-        let listener = FolderListener {
-            path: path.path().to_owned(),
-            app,
-            open: Some(listener),
-            closing: None,
-            drained: Some(drained),
-        };
-        let serving = tokio::spawn(async move {
-            let stopped = async move {
-                let _ = is_drained.await;
-            };
-            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
-                tracing::error!(%error, "the socket in the data folder is no longer served");
-            }
-        });
-        Ok(FolderSocket { path, serving })
+        let stopped = Box::pin(async move { app.stopped().await });
+        let listener =
+            FolderListener { path: path.path().to_owned(), stopped, open: Some(listener), closing: None };
+        Ok(FolderSocket { path, serving: tokio::spawn(serve_all(listener, router)) })
     }
 
     /// Waits until open requests are answered, after the app was stopped.
@@ -103,55 +93,64 @@ impl Drop for FolderSocket {
     }
 }
 
-/// Accepts connections until the app stops, and then those that were made before: a command that has connected gets its
+/// Serves every connection of the listener to its end.
+async fn serve_all(mut listener: FolderListener, router: Router) {
+    let mut connections = JoinSet::new();
+    while let Some(stream) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(serve_one(stream, router.clone()));
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Answers the one request of a connection. A connection that could have another one would have to be closed while its
+/// client is already sending it, and the client could not know whether the request took effect.
+async fn serve_one(stream: tokio::net::UnixStream, router: Router) {
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection to the socket in the data folder ended with an error");
+    }
+}
+
+/// Accepts connections until `stopped` resolves, and then those that were made before: a command that has connected gets its
 /// answer, and does not have to guess whether its request took effect.
 struct FolderListener {
     path: PathBuf,
-    app: Arc<App>,
+    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
     open: Option<UnixListener>,
     /// The listener after the socket's file was removed, when no connection can be added.
     closing: Option<std::os::unix::net::UnixListener>,
-    /// Sent when no connection is left.
-    drained: Option<oneshot::Sender<()>>,
 }
 
-impl axum::serve::Listener for FolderListener {
-    type Io = tokio::net::UnixStream;
-    type Addr = ();
-
-    async fn accept(&mut self) -> (Self::Io, ()) {
+impl FolderListener {
+    /// Returns `None` when the listener has stopped and no connection is left.
+    async fn accept(&mut self) -> Option<tokio::net::UnixStream> {
         while let Some(listener) = &self.open {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => return (stream, ()),
+                    Ok((stream, _)) => return Some(stream),
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the socket in the data folder was not accepted");
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
                 },
-                () = self.app.stopped() => self.close(),
+                () = &mut self.stopped => self.close(),
             }
         }
-        while let Some(stream) = self.closing.as_ref().and_then(|listener| listener.accept().ok()) {
-            let (stream, _) = stream;
+        while let Some((stream, _)) = self.closing.as_ref().and_then(|listener| listener.accept().ok()) {
             if stream.set_nonblocking(true).is_ok()
-                && let Ok(stream) = Self::Io::from_std(stream)
+                && let Ok(stream) = tokio::net::UnixStream::from_std(stream)
             {
-                return (stream, ());
+                return Some(stream);
             }
         }
-        if let Some(drained) = self.drained.take() {
-            let _ = drained.send(());
-        }
-        std::future::pending().await
+        None
     }
 
-    fn local_addr(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl FolderListener {
     fn close(&mut self) {
         let _ = fs::remove_file(&self.path);
         self.closing = self.open.take().and_then(|listener| listener.into_std().ok());
@@ -172,6 +171,7 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[test]
     fn a_folder_with_a_long_path_has_a_socket() {
@@ -187,5 +187,32 @@ mod tests {
         drop(listener);
         assert!(!path.is_open(), "a socket without a server is not open");
         runtime.block_on(async { bind(path.path()) }).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_made_before_the_stop_gets_its_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = SocketPath::in_folder(folder.path()).unwrap();
+        let (stop, is_stopped) = tokio::sync::oneshot::channel::<()>();
+        let listener = FolderListener {
+            path: path.path().to_owned(),
+            stopped: Box::pin(async move { drop(is_stopped.await) }),
+            open: Some(bind(path.path()).unwrap()),
+            closing: None,
+        };
+        let router = Router::new().route("/", axum::routing::get(|| async { "answer" }));
+        let serving = tokio::spawn(serve_all(listener, router));
+        let mut client = tokio::net::UnixStream::connect(path.path()).await.unwrap();
+        // The connection is accepted, and its request is not yet sent.
+        tokio::task::yield_now().await;
+        stop.send(()).unwrap();
+        while path.path().exists() {
+            tokio::task::yield_now().await;
+        }
+        client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        assert!(response.starts_with("HTTP/1.1 200 OK") && response.ends_with("answer"), "{response}");
+        serving.await.unwrap();
     }
 }
