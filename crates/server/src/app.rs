@@ -62,6 +62,8 @@ pub struct App {
     pub(crate) sign_in_codes: SignInCodes,
     /// Rings when schedules or their runs have changed.
     pub schedule_bell: Notify,
+    /// Rings when a routing target has changed.
+    pub routing_bell: Notify,
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
@@ -138,6 +140,7 @@ impl App {
             estimates: Estimates::default(),
             sign_in_codes: SignInCodes::default(),
             schedule_bell: Notify::new(),
+            routing_bell: Notify::new(),
             pulse,
             remote,
             traces,

@@ -13,6 +13,8 @@ pub struct Hub {
     /// Executions whose changes the one listener to many waits for.
     marked: Mutex<Marked>,
     any: Notify,
+    /// For the one listener that only needs to know that something changed.
+    stirred: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +54,12 @@ impl Hub {
         changed.extend(executions.iter().filter(|execution| wanted.contains(execution)));
         drop(marked);
         self.any.notify_one();
+        self.stirred.notify_one();
+    }
+
+    /// Waits for a change of any execution since the last call. There is one such listener.
+    pub async fn changed_any(&self) {
+        self.stirred.notified().await;
     }
 
     /// Waits for a change of any execution since the last call, and returns the marked ones that changed. There is one

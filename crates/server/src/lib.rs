@@ -43,6 +43,7 @@ mod resources;
 pub mod retention;
 mod rights;
 mod routes;
+mod routing;
 mod scheduler;
 mod serve;
 pub mod settings;

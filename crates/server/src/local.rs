@@ -11,6 +11,7 @@ use crate::readers::Readers;
 use crate::remote::RemoteWorkers;
 use crate::rights::{TenantRights, Variables};
 use crate::routes;
+use crate::routing;
 use crate::settings::{DATA, Settings};
 use crate::socket::FolderSocket;
 use crate::storage::{Storage, StorageLimits};
@@ -106,10 +107,11 @@ impl Local {
         Local { router: routes::router(app.clone()), app, embedded, socket: None }
     }
 
-    /// Lets other commands in the folder use this engine. Must be called in a runtime.
+    /// Lets other commands in the folder use this engine, and starts steps whose route is ready. Must be called in a runtime.
     pub fn serve_folder(&mut self) -> anyhow::Result<()> {
         if let Some(embedded) = &self.embedded {
             self.socket = Some(FolderSocket::serve(embedded.folder(), self.app.clone())?);
+            tokio::spawn(routing::run(self.app.clone()));
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::readers::Readers;
 use crate::retention;
 use crate::rights::Variables;
 use crate::routes;
+use crate::routing;
 use crate::scheduler;
 use crate::settings::Settings;
 use crate::socket::FolderSocket;
@@ -170,6 +171,7 @@ impl Server {
         let beat = tokio::spawn(app.pulse.vitals.clone().beat());
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let scheduler = tokio::spawn(scheduler::run(app.clone()));
+        let router_of_steps = tokio::spawn(routing::run(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let failed = tokio::select! {
@@ -192,6 +194,7 @@ impl Server {
         let _ = courier.await;
         // It cancels the runs that have a lease, and returns those that have not begun.
         let _ = scheduler.await;
+        let _ = router_of_steps.await;
         let traces = app.traces.clone();
         drop(app);
         end(embedded, failed, traces).await

@@ -164,6 +164,9 @@ pub enum Target {
     /// version is the same.
     Named(WorkflowId),
     New(WorkflowId),
+    /// The tenant's workflow of this id, which follows from the content, made if there is none. Known already when the newest
+    /// version is the same.
+    Identified(WorkflowId),
     /// The next version of this one; `Fenced` when the tenant has none of that id, or when another version is its newest.
     After(WorkflowId, Option<u32>),
 }

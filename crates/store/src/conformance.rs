@@ -11,6 +11,7 @@ mod mail;
 mod memories;
 mod outbox;
 mod quarantine;
+mod registry;
 mod retention;
 mod schedules;
 mod secrets;
@@ -30,6 +31,7 @@ pub use mail::*;
 pub use memories::*;
 pub use outbox::*;
 pub use quarantine::*;
+pub use registry::*;
 pub use retention::*;
 pub use schedules::*;
 pub use secrets::*;
@@ -47,6 +49,7 @@ use crate::hooks::HookReader;
 use crate::memory::Memories;
 use crate::outbox::Outbox;
 use crate::quarantine::Quarantined;
+use crate::registry::Registry;
 use crate::retention::Retention;
 use crate::schedules::Schedules;
 use crate::secrets::Secrets;
@@ -77,6 +80,7 @@ pub trait ServerReader:
     + Memories
     + Outbox
     + Quarantined
+    + Registry
     + Retention
     + Schedules
     + Tasks
@@ -92,6 +96,7 @@ impl<R> ServerReader for R where
         + Memories
         + Outbox
         + Quarantined
+        + Registry
         + Retention
         + Tasks
         + Workers
@@ -142,6 +147,9 @@ macro_rules! conformance_tests {
             a_dead_letter_is_resolved_once
             a_run_without_a_lease_ends_with_its_execution
             a_schedule_is_deleted_with_its_runs_unless_one_is_active
+            revisions_of_an_action_are_kept_until_it_is_deleted
+            a_routing_target_is_put_polled_and_deleted_by_its_tenant
+            steps_that_wait_for_their_route_are_found_until_they_go_on
             a_quarantined_execution_is_listed_and_not_worked_on
             an_unfinished_execution_in_quarantine_is_not_continued
             an_abandoned_execution_is_over_and_keeps_its_journal

@@ -8,6 +8,7 @@ use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
+use crate::registry::RegistryWrite;
 use crate::schedules::ScheduleWrite;
 use crate::workers::{RunnerGroup, WorkerSession};
 use std::collections::BTreeMap;
@@ -89,6 +90,8 @@ pub enum Entry {
         number: u64,
         at: Millis,
     },
+    /// A change of actions or routing targets; see [`RegistryWrite`] for its answers.
+    Registry(Box<RegistryWrite>),
     /// A change of schedules, their runs or dead letters; see [`ScheduleWrite`] for its answers.
     Schedule(Box<ScheduleWrite>),
     /// Adds a tenant, or changes the name and the limits of one.

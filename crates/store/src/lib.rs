@@ -22,6 +22,7 @@ mod origin;
 mod outbox;
 mod project;
 mod quarantine;
+mod registry;
 mod retention;
 mod rows;
 pub mod rules;
@@ -53,6 +54,10 @@ pub use outbox::{
 };
 pub use project::project;
 pub use quarantine::{DEATHS_MAX, ExecutionOutline, Quarantine, Quarantined, Suspect};
+pub use registry::{
+    ACTION_REVISIONS_MAX, ACTIONS_MAX, ActionDocument, ActionId, ActionRevision, AwaitedRoute, Registry,
+    RegistryWrite, RoutingTarget, StoredAction, TARGETS_MAX, TargetKind, TargetPoll, WhichAction,
+};
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use schedules::{

@@ -46,13 +46,10 @@ fn class(kind: Kind) -> Class {
     match kind {
         Kind::Offered => Class::Offered,
         Kind::Manual => Class::Asked,
-        Kind::Ready
-        | Kind::Waiting
-        | Kind::Delayed
-        | Kind::Backoff
-        | Kind::Child
-        | Kind::PausedChild
-        | Kind::Looping => Class::Other,
+        Kind::Waiting => Class::Routed,
+        Kind::Ready | Kind::Delayed | Kind::Backoff | Kind::Child | Kind::PausedChild | Kind::Looping => {
+            Class::Other
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Class {
     Other = 1,
     /// It waits for a person.
     Asked = 2,
+    /// It waits for its route.
+    Routed = 3,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! `windlass dead-letters`: occurrences of schedules whose last attempt failed.
 
 use super::report::print_json;
-use super::schedules::read_pages;
+use super::schedules::{SNAKE_CASE, read_pages};
 use crate::api::{ApiTarget, Client, Need};
 use crate::format::plain;
 use crate::progress::say;
@@ -102,7 +102,7 @@ impl List {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let filter: Vec<(&str, &str)> =
             self.schedule_id.as_deref().map(|id| ("schedule_id", id)).into_iter().collect();
-        let found = read_pages(client, &["dead-letters"], &filter, self.limit as usize)?;
+        let found = read_pages(client, &["dead-letters"], &filter, (SNAKE_CASE, self.limit as usize))?;
         if self.json {
             return print_json(&found);
         }

@@ -12,6 +12,7 @@ pub mod graph;
 pub mod internal;
 pub mod page;
 mod report;
+pub mod routing;
 pub mod run;
 pub mod runs;
 pub mod schedules;

@@ -1,7 +1,7 @@
 //! `windlass runs`: attempts at the occurrences of schedules.
 
 use super::report::print_json;
-use super::schedules::read_pages;
+use super::schedules::{SNAKE_CASE, read_pages};
 use crate::api::{ApiTarget, Client, Need};
 use crate::format::plain;
 use crate::progress::say;
@@ -92,7 +92,7 @@ impl List {
         let mut filter = Vec::new();
         filter.extend(self.schedule_id.as_deref().map(|id| ("schedule_id", id)));
         filter.extend(self.status.as_deref().map(|status| ("status", status)));
-        let found = read_pages(client, &["runs"], &filter, self.limit as usize)?;
+        let found = read_pages(client, &["runs"], &filter, (SNAKE_CASE, self.limit as usize))?;
         if self.json {
             return print_json(&found);
         }

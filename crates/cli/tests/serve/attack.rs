@@ -19,6 +19,10 @@ impl Things {
         assert_eq!(secret.send().unwrap().status(), StatusCode::OK);
         let group = server.request(Method::PUT, "/api/v1/runner-groups/lab").json(&json!({}));
         assert_eq!(group.send().unwrap().status(), StatusCode::OK);
+        for noun in ["clusters", "sandboxes", "route-groups"] {
+            let put = server.request(Method::PUT, &format!("/api/v1/{noun}/lab")).json(&json!({}));
+            assert_eq!(put.send().unwrap().status(), StatusCode::OK);
+        }
         let token = token["id"].as_str().unwrap().to_owned();
         let (execution, delivery) = executed(server, &workflow);
         let artifact = artifact(server, &execution);
@@ -26,7 +30,8 @@ impl Things {
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
         things.push(("quarantine", execution.clone()));
-        things.push(("runner-groups", "lab".to_owned()));
+        let labs = ["runner-groups", "clusters", "sandboxes", "route-groups"];
+        things.extend(labs.map(|noun| (noun, "lab".to_owned())));
         things.push(("values", value(server, &execution)));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         things.extend(scheduled(server));
@@ -179,10 +184,8 @@ fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
             continue;
         }
         for (method, operation) in item.as_object().unwrap() {
-            // A secret or a group has a name, not an id: a caller sets the one of their own tenant.
-            if ["/api/v1/secrets/{name}", "/api/v1/runner-groups/{name}"].contains(&path.as_str())
-                && method == "put"
-            {
+            // These have a name, not an id: a caller sets the one of their own tenant.
+            if path.ends_with("/{name}") && method == "put" {
                 continue;
             }
             let (status, body) = attack.send(method, &things.in_path(path), operation);

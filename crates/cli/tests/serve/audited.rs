@@ -113,6 +113,7 @@ fn every_change_leaves_one_row_and_what_changes_nothing_leaves_none() {
     access(&mut admin);
     executions(&mut admin, &server);
     schedules(&mut admin, &server);
+    registry(&mut admin);
     let document = read_answer(server.get("/api/openapi.json")).1;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in ["post", "put", "patch", "delete"] {
@@ -147,6 +148,20 @@ fn definitions(admin: &mut Admin<'_>) {
     admin.does((Method::PUT, named), &[], text(one), "workflow.create");
     let (status, _) = admin.send(&Method::PUT, named, &[], text(one));
     assert_eq!((status, admin.rows().len()), (StatusCode::OK, admin.seen), "the same text is no change");
+}
+
+fn registry(admin: &mut Admin<'_>) {
+    let nouns = [
+        ("/api/v1/clusters/{name}", "cluster"),
+        ("/api/v1/sandboxes/{name}", "sandbox"),
+        ("/api/v1/route-groups/{name}", "route-group"),
+    ];
+    for (each, action) in nouns {
+        admin.does((Method::PUT, each), &["lab"], Some(json!({ "ready": true })), &format!("{action}.put"));
+        admin.fails((Method::PUT, each), &["lab"], Some(json!({ "unknown": 1 })), 400);
+        admin.does((Method::DELETE, each), &["lab"], None, &format!("{action}.delete"));
+        admin.fails((Method::DELETE, each), &["lab"], None, 404);
+    }
 }
 
 /// A link is in memory only; the session that it begins is a token.

@@ -28,6 +28,7 @@ mod people;
 mod reading;
 mod receiver;
 mod refusals;
+mod registry;
 mod repeats;
 mod retries;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]

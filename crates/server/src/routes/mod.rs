@@ -1,6 +1,7 @@
 //! All routes, one file per noun. Each router carries its part of the OpenAPI document.
 
 mod audit;
+pub(crate) mod clusters;
 mod dead_letters;
 mod document;
 pub(crate) mod executions;
@@ -8,9 +9,11 @@ mod health;
 mod hooks;
 mod me;
 mod nodes;
-mod paging;
+pub(crate) mod paging;
 mod quarantine;
+mod route_groups;
 mod runner_groups;
+mod sandboxes;
 mod schedule_runs;
 mod schedules;
 mod secrets;
@@ -82,6 +85,9 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(tasks::router())
         .merge(workers::router())
         .merge(runner_groups::router())
+        .merge(clusters::router())
+        .merge(sandboxes::router())
+        .merge(route_groups::router())
         .merge(sse::router())
         .merge(hooks::router())
         .merge(webhook_deliveries::router())

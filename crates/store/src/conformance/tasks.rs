@@ -21,7 +21,7 @@ fn found(reader: &mut impl Tasks, tenant: &str, size: usize) -> Vec<(ExecutionId
     found.iter().map(|task| (task.execution.execution, task.run, task.asked_at)).collect()
 }
 
-fn of_tenant(mut created: Commit, tenant: &str) -> Commit {
+pub(super) fn of_tenant(mut created: Commit, tenant: &str) -> Commit {
     let creation = created.creation.as_mut().expect("it is created");
     creation.origin = Arc::new(Origin { tenant: Tenant::new(tenant), ..(*creation.origin).clone() });
     created

@@ -51,17 +51,19 @@ pub fn judge_definition<F: DefinitionFacts>(
 ) -> StoreResult<DefinitionVerdict<F::Key>> {
     let (workflow, id) = match definition.target {
         Target::New(id) => (None, id),
-        Target::Named(id) => match facts.find_named()? {
-            None => (None, id),
-            Some(workflow) => {
-                if let Some(same) = facts.find_same(&workflow)? {
-                    let known = Applied::Defined(same, workflow.newest, workflow.id);
-                    return Ok(DefinitionVerdict::Answer(known));
-                }
-                let id = workflow.id;
-                (Some(workflow), id)
+        Target::Named(id) | Target::Identified(id) => {
+            let found = match definition.target {
+                Target::Identified(_) => facts.find_by_id(id)?,
+                _ => facts.find_named()?,
+            };
+            let Some(workflow) = found else { return insert(definition, facts, None, id) };
+            if let Some(same) = facts.find_same(&workflow)? {
+                let known = Applied::Defined(same, workflow.newest, workflow.id);
+                return Ok(DefinitionVerdict::Answer(known));
             }
-        },
+            let id = workflow.id;
+            (Some(workflow), id)
+        }
         Target::After(id, expected) => match facts.find_by_id(id)? {
             Some(workflow) if expected.is_none_or(|expected| expected == workflow.newest) => {
                 (Some(workflow), id)
@@ -69,6 +71,16 @@ pub fn judge_definition<F: DefinitionFacts>(
             Some(_) | None => return Ok(DefinitionVerdict::Answer(Applied::Fenced)),
         },
     };
+    insert(definition, facts, workflow, id)
+}
+
+/// Inserts the next version unless another workflow has one of its hooks.
+fn insert<F: DefinitionFacts>(
+    definition: &Definition,
+    facts: &mut F,
+    workflow: Option<WorkflowFacts<F::Key>>,
+    id: WorkflowId,
+) -> StoreResult<DefinitionVerdict<F::Key>> {
     for claim in &definition.hooks {
         if let Some(owner) = facts.hook_owner(claim)?.filter(|owner| *owner != id || workflow.is_none()) {
             return Ok(DefinitionVerdict::Answer(Applied::HookTaken(owner)));
@@ -142,6 +154,9 @@ mod tests {
             (Target::Named(made), facts(Some(4)), insert(OWN, 5)),
             (Target::Named(made), same, Err(Applied::Defined(DefinitionId(3), 4, OWN))),
             (Target::New(made), facts(Some(4)), insert(made, 1)),
+            (Target::Identified(made), facts(Some(4)), insert(made, 1)),
+            (Target::Identified(OWN), facts(Some(4)), insert(OWN, 5)),
+            (Target::Identified(OWN), same, Err(Applied::Defined(DefinitionId(3), 4, OWN))),
             (Target::New(made), same, insert(made, 1)),
             (Target::After(OWN, None), same, insert(OWN, 5)),
             (Target::After(OWN, Some(4)), facts(Some(4)), insert(OWN, 5)),

@@ -10,6 +10,7 @@ mod deliveries;
 mod mail;
 mod offers;
 mod pages;
+mod registry;
 mod retention;
 mod schedules;
 mod timers;
@@ -25,6 +26,7 @@ pub use deliveries::{DeliveryStatus, begin_delivery, continues_numbering, give_u
 pub use mail::{MailEnding, MailFacts, end_mail, may_fetch};
 pub use offers::{OfferClaim, OfferFacts, judge_offer_write, keeps_lease};
 pub use pages::fill_page;
+pub use registry::{ActionVerdict, KnownAction, apply_poll, judge_action, put_target};
 pub use retention::{EndedFacts, may_forget};
 pub use schedules::{
     FollowUp, LEASE_EXPIRED, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run, expire_run,

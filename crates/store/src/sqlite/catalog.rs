@@ -135,7 +135,7 @@ impl Catalog for SqliteReader {
     ) -> StoreResult<Option<(ExecutionId, [u8; 32])>> {
         let sql = "SELECT e.id, i.request, h.phase, h.at FROM workflows w JOIN idempotency i ON i.workflow = w.key \
                    JOIN executions e ON e.key = i.execution JOIN heads h ON h.key = e.key \
-                   WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3";
+                   WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3 ORDER BY w.key DESC";
         let values = params![tenant.0, workflow_bytes(workflow), key.key];
         let found = query_first(&self.conn, sql, values, |row| {
             let holder = KeyHolder { phase: row.read(2)?, at: row.read(3)? };
@@ -147,7 +147,7 @@ impl Catalog for SqliteReader {
 
     fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, count: usize) -> StoreResult<Vec<u64>> {
         let sql = "SELECT h.at - e.created_at FROM executions e CROSS JOIN heads h ON h.key = e.key \
-                   WHERE e.workflow = (SELECT key FROM workflows WHERE id = ?2 AND tenant = ?1) \
+                   WHERE e.workflow = (SELECT max(key) FROM workflows WHERE id = ?2 AND tenant = ?1) \
                    AND h.phase = ?3 ORDER BY e.key DESC LIMIT ?4";
         let values = params![tenant.0, workflow_bytes(workflow), ENDED, limit(count)];
         query_all(&self.conn, sql, values, |row| Ok(row.get::<_, i64>(0)?.max(0).cast_unsigned()))

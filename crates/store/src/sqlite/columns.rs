@@ -140,7 +140,7 @@ macro_rules! numbered {
 numbered! {
     Phase, "a phase", PHASES, phase_number;
     Part, "a table of the state", Part::ALL, |part| part as i64;
-    Class, "a class of step-runs", [Class::Offered, Class::Other, Class::Asked], |class| class as i64;
+    Class, "a class of step-runs", [Class::Offered, Class::Other, Class::Asked, Class::Routed], |class| class as i64;
     Priority, "a priority", Priority::ALL, |priority| priority as i64;
 }
 

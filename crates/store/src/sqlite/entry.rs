@@ -5,7 +5,7 @@ use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
 use super::statements::execute;
 use super::write::Transaction;
-use super::{access, hooks, memory, outbox, quarantine, retention, schedule_runs, workers};
+use super::{access, hooks, memory, outbox, quarantine, registry, retention, schedule_runs, workers};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
@@ -53,6 +53,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Redeliver { tenant, execution, number, at } => {
             outbox::request_again(conn, tenant, *execution, *number, *at)?
         }
+        Entry::Registry(write) => return registry::write(transaction, write),
         Entry::Schedule(write) => return schedule_runs::write(conn, write),
         Entry::Tenant(tenant) => access::put_tenant(conn, tenant)?,
         Entry::Token(token) => access::put_token(conn, token)?,

@@ -3,6 +3,7 @@
 use super::columns::{Columns as _, ENDED, id_bytes, limit, phase_number, workflow_bytes};
 use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
+use crate::commit::WorkflowId;
 use crate::origin::Tenant;
 use crate::quarantine::Quarantine;
 use crate::store::{ListedExecution, Query, Status, StoreResult};
@@ -53,8 +54,9 @@ pub(super) fn statement(
     conditions.add_if("t.tag = ?", query.tag.clone());
     conditions.add_if("e.correlation = ?", query.correlation.clone());
     conditions.add_if("e.parent = ?", query.parent.map(|parent| id_bytes(parent).to_vec()));
-    let workflow = query.workflow.map(|workflow| workflow_bytes(workflow).to_vec());
-    conditions.add_if("e.workflow = (SELECT key FROM workflows WHERE id = ?)", workflow);
+    if let Some(workflow) = query.workflow {
+        conditions.add("e.workflow = ?", find_workflow_key(conn, query.tenant.as_ref(), workflow)?);
+    }
     conditions.add_if("h.phase = ?", phase);
     conditions.add_if("e.created_at > ?", query.since.map(|since| since.0));
     conditions.add_if("e.created_at < ?", query.until.map(|until| until.0));
@@ -67,6 +69,15 @@ pub(super) fn statement(
     };
     let select = format!("SELECT e.key FROM {}", tables(query, phase));
     Ok(conditions.finish(&select, order, limit(query.limit)))
+}
+
+/// Returns the number of a workflow, also of a deleted one: the newest of that id. Without one, a number that none has.
+fn find_workflow_key(conn: &Connection, of: Option<&Tenant>, id: WorkflowId) -> StoreResult<i64> {
+    let sql = "SELECT max(key) FROM workflows WHERE id = ?1 AND (?2 IS NULL OR tenant = ?2)";
+    let of = of.map(|tenant| tenant.0.to_string());
+    let found =
+        query_first(conn, sql, params![workflow_bytes(id), of], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
+    Ok(found.flatten().unwrap_or(i64::MIN))
 }
 
 fn is_narrow(query: &Query) -> bool {

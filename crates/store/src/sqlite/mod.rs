@@ -22,6 +22,7 @@ mod migrate;
 mod outbox;
 mod quarantine;
 mod reader;
+mod registry;
 mod retention;
 mod schedule_runs;
 mod schedules;

@@ -83,7 +83,7 @@ pub(super) fn read_context(conn: &Connection, key: i64) -> StoreResult<Option<Ve
 pub(super) fn read_runs(conn: &Connection, key: i64) -> StoreResult<Vec<(RunId, LiveRun)>> {
     // The key begins with the class, so each class is one short range.
     let sql =
-        "SELECT class, fence, due, state, run FROM step_runs WHERE class IN (0, 1, 2) AND execution = ?1";
+        "SELECT class, fence, due, state, run FROM step_runs WHERE class IN (0, 1, 2, 3) AND execution = ?1";
     query_all(conn, sql, [key], |row| Ok((row.read(4)?, read_row![row, LiveRun: class fence due state])))
 }
 

@@ -49,24 +49,36 @@ pub struct Explain {
     json: bool,
 }
 
+/// Names of the fields that a list is paged by.
+#[derive(Debug, Clone, Copy)]
+pub struct PageFields {
+    pub size: &'static str,
+    pub next: &'static str,
+}
+
+/// Fields of lists of schedules and their runs.
+pub const SNAKE_CASE: PageFields = PageFields { size: "limit", next: "next_cursor" };
+/// Fields of lists of actions and routing targets.
+pub const CAMEL_CASE: PageFields = PageFields { size: "limit", next: "nextCursor" };
+
 /// Reads a list page by page, up to a number of entries.
 pub fn read_pages(
     client: &Client,
     path: &[&str],
     filter: &[(&str, &str)],
-    limit: usize,
+    (fields, limit): (PageFields, usize),
 ) -> anyhow::Result<Value> {
     let (mut items, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let count = (limit - items.len()).min(200).to_string();
         let mut query = filter.to_vec();
-        query.push(("limit", &count));
+        query.push((fields.size, &count));
         query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let mut page = client.get(path, &query)?;
         items.append(page["items"].as_array_mut().unwrap_or(&mut Vec::new()));
-        cursor = page["next_cursor"].as_str().map(str::to_owned);
+        cursor = page[fields.next].as_str().map(str::to_owned);
         if cursor.is_none() || items.len() >= limit {
-            return Ok(json!({ "items": items, "next_cursor": cursor }));
+            return Ok(json!({ "items": items, fields.next: cursor }));
         }
     }
 }
@@ -80,7 +92,7 @@ impl List {
         let enabled = self.enabled.map(|enabled| enabled.to_string());
         let filter: Vec<(&str, &str)> =
             enabled.as_deref().map(|enabled| ("enabled", enabled)).into_iter().collect();
-        let found = read_pages(client, &["schedules"], &filter, self.limit as usize)?;
+        let found = read_pages(client, &["schedules"], &filter, (SNAKE_CASE, self.limit as usize))?;
         if self.json {
             return print_json(&found);
         }

@@ -5,7 +5,7 @@ mod change;
 mod look;
 mod next;
 
-pub use look::read_pages;
+pub use look::{CAMEL_CASE, SNAKE_CASE, read_pages};
 
 use crate::api::{ApiTarget, Client, Need};
 use crate::exit::Usage;

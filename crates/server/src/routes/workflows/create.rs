@@ -210,7 +210,7 @@ async fn are_free(
     let holders = holders(app, tenant, claims).await?;
     let is_another = |other: &StoredWorkflow| match target {
         Target::Named(_) => name != other.name,
-        Target::New(id) | Target::After(id, _) => id != other.id,
+        Target::New(id) | Target::Identified(id) | Target::After(id, _) => id != other.id,
     };
     let taken: Vec<Detail> = holders
         .iter()

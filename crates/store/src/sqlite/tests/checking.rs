@@ -154,7 +154,7 @@ fn rows_that_do_not_follow_from_the_journal_are_found() {
         ("UPDATE executions SET net = zeroblob(32) WHERE key = 2", "nets: its net is not in the store"),
         ("UPDATE executions SET definition = 77 WHERE key = 2", "has a definition that is not there"),
         ("DELETE FROM heads WHERE key = 2", "executions: row 2 has no head"),
-        ("UPDATE step_runs SET session = 1 WHERE class = 1 AND execution = 2", "without an open offer"),
+        ("UPDATE step_runs SET session = 1 WHERE class = 3 AND execution = 2", "without an open offer"),
     ];
     for (sql, says) in cases {
         finds(sql, &[second, says]);

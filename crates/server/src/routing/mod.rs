@@ -1,0 +1,202 @@
+//! Starts steps that wait for a sandbox or a route group. What waits, and what is ready, are rows: this module compares
+//! them when either changes, and after a restart.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`targets`] | the routes of clusters, sandboxes and route groups |
+//! | [`poll`] | one request to the URL of a target |
+
+mod poll;
+pub(crate) mod targets;
+
+use crate::app::App;
+use crate::host::now;
+use crate::problem::Problem;
+use reqwest::Client;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use targets::write_one;
+use tokio::task::JoinSet;
+use windlass_engine::{Answer, Refusal, Request};
+use windlass_kernel::{Input, Rejected, RunState};
+use windlass_store::{
+    AwaitedRoute, Entry, Registry as _, RegistryWrite, RoutingTarget, TargetKind, TargetPoll, Tenant,
+};
+use windlass_worker::egress;
+
+/// Waiting step-runs that are read at a time.
+const PAGE: usize = 256;
+/// Targets whose state one look remembers; those beyond are looked up again.
+const REMEMBERED_MAX: usize = 10_000;
+/// Maximum time between two looks: the clock may be set forward.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Minimum time between two looks. Every commit of an execution can wake the router.
+const LOOK_MIN: Duration = Duration::from_millis(20);
+/// A look that takes long is followed by a pause of this many times its duration, so that many waiting steps cost a tenth
+/// of one core.
+const REST_FACTOR: u32 = 9;
+/// Pause after an error of the server.
+const TROUBLE: Duration = Duration::from_secs(1);
+/// Requests to URLs of targets at a time.
+const POLLS_MAX: usize = 16;
+/// Requests to URLs of one tenant at a time: slow ones leave room for those of others.
+const POLLS_OF_TENANT_MAX: usize = 4;
+/// Time between two requests to the URL of one target.
+const POLL_EVERY: Duration = Duration::from_secs(2);
+/// Age at which the result of a poll must be renewed before steps start.
+const POLL_FRESH: Duration = Duration::from_secs(10);
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+
+/// A sandbox or route group of a tenant.
+type TargetKey = (Tenant, TargetKind, String);
+
+/// Starts steps whose target is ready, until the process stops.
+pub(crate) async fn run(app: Arc<App>) {
+    let settings = app.settings.egress.clone();
+    let client = match app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await {
+        Ok(Ok(client)) => client,
+        Ok(Err(error)) => return tracing::error!(%error, "steps that wait for a route are not started"),
+        Err(problem) => return tracing::error!(%problem, "steps that wait for a route are not started"),
+    };
+    Router { app, client, polls: JoinSet::new(), polled: BTreeSet::new() }.run().await;
+}
+
+struct Router {
+    app: Arc<App>,
+    client: Client,
+    polls: JoinSet<TargetPoll>,
+    /// Targets with an open request.
+    polled: BTreeSet<TargetKey>,
+}
+
+/// Whether steps that wait for a target may start.
+enum Readiness {
+    Ready,
+    NotReady,
+    /// Its URL must be polled, not before this time has passed.
+    Unknown(Box<RoutingTarget>, Duration),
+}
+
+impl Router {
+    async fn run(mut self) {
+        let app = self.app.clone();
+        loop {
+            let begun = Instant::now();
+            let pause = self.look().await.unwrap_or_else(|problem| {
+                tracing::warn!(%problem, "cannot look for steps that wait for a route; retrying");
+                TROUBLE
+            });
+            // Changes during this pause are seen by the next look.
+            let rest = LOOK_MIN.max(begun.elapsed() * REST_FACTOR);
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = app.stopped() => break,
+            }
+            tokio::select! {
+                () = app.hub.changed_any() => {}
+                () = app.routing_bell.notified() => {}
+                Some(polled) = self.polls.join_next() => self.note(polled.ok()).await,
+                () = tokio::time::sleep(pause) => {}
+                () = app.stopped() => break,
+            }
+        }
+    }
+
+    /// Starts every step whose target is ready. Returns the time until a target must be polled.
+    async fn look(&mut self) -> Result<Duration, Problem> {
+        let (mut after, mut pause) = (None, LOOK_EVERY);
+        let mut known: BTreeMap<TargetKey, Readiness> = BTreeMap::new();
+        loop {
+            let page = self.app.followers.look(move |reader| reader.awaited_routes(after, PAGE)).await?;
+            let Some(last) = page.last() else { return Ok(pause) };
+            after = Some((last.execution, last.run));
+            for route in page {
+                let Some(key) = key_of(&route) else {
+                    self.start(&route).await?;
+                    continue;
+                };
+                if known.len() >= REMEMBERED_MAX {
+                    known.clear();
+                }
+                if !known.contains_key(&key) {
+                    known.insert(key.clone(), self.readiness(&key).await?);
+                }
+                match &known[&key] {
+                    Readiness::Ready => self.start(&route).await?,
+                    Readiness::NotReady => {}
+                    Readiness::Unknown(target, wait) => pause = pause.min(self.poll(&key, target, *wait)),
+                }
+            }
+        }
+    }
+
+    async fn readiness(&self, key: &TargetKey) -> Result<Readiness, Problem> {
+        let (tenant, kind, name) = key.clone();
+        let found = self.app.followers.look(move |reader| reader.target(&tenant, kind, &name)).await?;
+        Ok(match found {
+            None => Readiness::NotReady,
+            Some(target) => judge(target),
+        })
+    }
+
+    /// Requests the URL of a target unless a request is open. Returns the time until the next one may be sent.
+    fn poll(&mut self, key: &TargetKey, target: &RoutingTarget, wait: Duration) -> Duration {
+        let of_tenant = self.polled.iter().filter(|(tenant, ..)| *tenant == key.0).count();
+        if !wait.is_zero() || self.polls.len() >= POLLS_MAX || of_tenant >= POLLS_OF_TENANT_MAX {
+            return wait.max(POLL_EVERY);
+        }
+        if let Some(url) = target.ready_url.clone().filter(|_| self.polled.insert(key.clone())) {
+            let (client, egress) = (self.client.clone(), self.app.settings.egress.clone());
+            let target = target.clone();
+            self.polls.spawn(async move { poll::poll(&client, &egress, &target, &url).await });
+        }
+        POLL_EVERY
+    }
+
+    /// Stores the result of a poll; the next look reads it.
+    async fn note(&mut self, polled: Option<TargetPoll>) {
+        let Some(polled) = polled else {
+            // A request that panicked: which one is not known.
+            self.polled.clear();
+            return;
+        };
+        self.polled.remove(&(polled.tenant.clone(), polled.kind, polled.name.clone()));
+        let write = RegistryWrite::TargetPolled(Box::new(polled));
+        if let Err(problem) = write_one(&self.app, Entry::Registry(Box::new(write))).await {
+            tracing::warn!(%problem, "the result of a poll is not stored");
+        }
+    }
+
+    async fn start(&self, route: &AwaitedRoute) -> Result<(), Problem> {
+        let input = Input::RouteReady { run: route.run };
+        match self.app.ask(Request::Give { execution: route.execution, input, audit: None }).await? {
+            // It timed out or was cancelled meanwhile.
+            Answer::Accepted | Answer::Refused(Refusal::Rejected(Rejected::NotWaiting { .. })) => {}
+            other => tracing::debug!(?other, execution = %route.execution, "a step was not started"),
+        }
+        Ok(())
+    }
+}
+
+/// Returns the sandbox or route group that a step waits for; None if it waits for nothing that could become ready.
+fn key_of(route: &AwaitedRoute) -> Option<TargetKey> {
+    let RunState::Waiting { target, .. } = &route.state.state else { return None };
+    let name = |field: &str| target.get(field).and_then(Value::as_str).map(str::to_owned);
+    let sandbox = name("sandbox").map(|name| (TargetKind::Sandbox, name));
+    let (kind, name) = sandbox.or_else(|| Some((TargetKind::RouteGroup, name("routeGroup")?)))?;
+    Some((route.tenant.clone(), kind, name))
+}
+
+fn judge(target: RoutingTarget) -> Readiness {
+    if target.ready_url.is_none() {
+        return if target.ready { Readiness::Ready } else { Readiness::NotReady };
+    }
+    let age = target.polled_at.map(|at| Duration::from_millis(now().since(at)));
+    match age {
+        Some(age) if target.ready && age < POLL_FRESH => Readiness::Ready,
+        Some(age) => Readiness::Unknown(Box::new(target), POLL_EVERY.saturating_sub(age)),
+        None => Readiness::Unknown(Box::new(target), Duration::ZERO),
+    }
+}
