@@ -98,6 +98,7 @@ impl Builtins {
         self.filter("sha256", Cost::Text(1), texts::sha256);
         self.filter("sha512", Cost::Text(1), texts::sha512);
         self.filter("split", Cost::Split, filters::split);
+        self.filter("strict_bool", Cost::Free, require_bool);
         self.filter("string", Cost::Text(1), filters::string);
         self.filter("title", Cost::Text(3), filters::title);
         self.filter("tojson", Cost::Json, filters::tojson);
@@ -318,6 +319,14 @@ fn list_pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
 fn get_or_default(value: &Jinja, key: &Jinja, default: Option<Jinja>) -> Result<Jinja, Error> {
     let found = operators::item(value, key).ok().filter(|found| !found.is_undefined());
     Ok(found.or(default).unwrap_or(Jinja::from(())))
+}
+
+/// Returns the value if it is true or false.
+fn require_bool(value: &Jinja) -> Result<Jinja, Error> {
+    match value.kind() {
+        ValueKind::Bool => Ok(value.clone()),
+        kind => Err(failed(format!("a condition is true or false, not a value of the type {kind}"))),
+    }
 }
 
 /// Returns whether a number is divisible; minijinja's own test panics on zero.

@@ -1,0 +1,384 @@
+//! The grammar of expr-lang, with its precedences, as one pass from tokens to the translated source.
+
+use super::lexer::{Problem, Token, TokenKind, tokenize};
+use super::{FUNCTIONS, Kind, SOURCE_MAX, Translated, error_at, literal};
+use crate::{CompileError, Value};
+
+type Parsed = Result<Translated, Problem>;
+
+/// Maximum nesting, far more than people write and far less than the stack holds.
+const DEPTH_MAX: usize = 60;
+
+/// Functions that take a predicate, and other words that are refused by name.
+const PREDICATES: [&str; 18] = [
+    "all",
+    "any",
+    "none",
+    "one",
+    "filter",
+    "map",
+    "count",
+    "find",
+    "findIndex",
+    "findLast",
+    "findLastIndex",
+    "groupBy",
+    "sortBy",
+    "reduce",
+    "sum",
+    "first",
+    "last",
+    "keys",
+];
+
+pub(super) fn parse(
+    source: &str,
+    bind: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Translated, CompileError> {
+    let placed = |(message, at): Problem| error_at(source, message, at);
+    if source.len() > SOURCE_MAX {
+        return Err(placed((format!("the expression has more than {SOURCE_MAX} bytes"), 0)));
+    }
+    let tokens = tokenize(source).map_err(placed)?;
+    let mut parser = Parser { tokens, next: 0, depth: 0, bind };
+    let translated = parser.expression().map_err(placed)?;
+    parser.expect_end().map_err(placed)?;
+    Ok(translated)
+}
+
+struct Parser<'b> {
+    tokens: Vec<Token>,
+    next: usize,
+    depth: usize,
+    bind: &'b dyn Fn(&str) -> Result<String, String>,
+}
+
+/// Binary operators by their precedence, as expr-lang has them.
+fn precedence(operator: &str) -> Option<u8> {
+    Some(match operator {
+        "or" | "||" => 10,
+        "and" | "&&" => 15,
+        "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "contains" | "startsWith" | "endsWith" | "matches" => {
+            20
+        }
+        "+" | "-" => 30,
+        "*" | "/" | "%" => 60,
+        "**" | "^" => 100,
+        "??" => 150,
+        _ => return None,
+    })
+}
+
+/// Precedence of the operand of `not`, and of a sign.
+const NOT: u8 = 50;
+const SIGN: u8 = 90;
+
+/// Operators that `not` may precede: `a not in b`.
+const NEGATED: [&str; 5] = ["in", "contains", "startsWith", "endsWith", "matches"];
+
+impl Parser<'_> {
+    fn peek(&self) -> &TokenKind {
+        self.tokens.get(self.next).map_or(&TokenKind::End, |token| &token.kind)
+    }
+
+    fn at(&self) -> usize {
+        self.tokens.get(self.next).map_or(0, |token| token.at)
+    }
+
+    fn advance(&mut self) -> TokenKind {
+        let kind = self.peek().clone();
+        self.next += 1;
+        kind
+    }
+
+    fn takes(&mut self, sign: &str) -> bool {
+        let is_next = matches!(self.peek(), TokenKind::Sign(next) if *next == sign);
+        self.next += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), Problem> {
+        let at = self.at();
+        if self.takes(sign) {
+            Ok(())
+        } else {
+            Err((format!("expected `{sign}`, found {}", self.shown()), at))
+        }
+    }
+
+    fn expect_end(&self) -> Result<(), Problem> {
+        let refused = |what: &str| Err((format!("{what} is not supported in a condition"), self.at()));
+        match self.peek() {
+            TokenKind::End => Ok(()),
+            TokenKind::Sign("..") => refused("the range operator `..`"),
+            TokenKind::Sign("|") => refused("the pipe operator `|`"),
+            TokenKind::Sign(";" | "=") => refused("a variable"),
+            _ => Err((format!("unexpected {}", self.shown()), self.at())),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self.peek() {
+            TokenKind::Number(text) | TokenKind::Name(text) => format!("`{text}`"),
+            TokenKind::Text(_) => "a text".to_owned(),
+            TokenKind::Sign(sign) => format!("`{sign}`"),
+            TokenKind::End => "the end".to_owned(),
+        }
+    }
+
+    /// The binary operator that is next, and whether `not` precedes it.
+    fn operator(&self) -> Option<(String, bool)> {
+        let word = |token: Option<&Token>| match token.map(|token| &token.kind) {
+            Some(TokenKind::Sign(sign)) => Some((*sign).to_owned()),
+            Some(TokenKind::Name(name)) => Some(name.clone()),
+            _ => None,
+        };
+        let first = word(self.tokens.get(self.next))?;
+        if first == "not" {
+            let second =
+                word(self.tokens.get(self.next + 1)).filter(|word| NEGATED.contains(&word.as_str()))?;
+            return Some((second, true));
+        }
+        precedence(&first).map(|_| (first, false))
+    }
+
+    fn expression(&mut self) -> Parsed {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err((format!("the expression is nested more than {DEPTH_MAX} deep"), self.at()));
+        }
+        let condition = self.binary(0)?;
+        let translated = if self.takes("?") {
+            let then = self.expression()?;
+            self.expect(":")?;
+            let other = self.expression()?;
+            let kind = if then.kind == other.kind { then.kind } else { Kind::Unknown };
+            let source = format!("({} if {} else {})", then.source, condition.source, other.source);
+            Translated { source, kind }
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Ok(translated)
+    }
+
+    fn binary(&mut self, lowest: u8) -> Parsed {
+        let mut left = self.unary()?;
+        while let Some((operator, negated)) = self.operator()
+            && let Some(rank) = precedence(&operator)
+            && rank >= lowest
+        {
+            self.next += 1 + usize::from(negated);
+            // Powers are right-associative.
+            let right = self.binary(if rank == 100 { rank } else { rank + 1 })?;
+            left = combine(&operator, &left, &right);
+            if negated {
+                left.source = format!("(not {})", left.source);
+            }
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err((format!("the expression is nested more than {DEPTH_MAX} deep"), self.at()));
+        }
+        let translated = if self.takes("!") || self.takes_word("not") {
+            let operand = self.binary(NOT)?;
+            Translated { source: format!("(not {})", operand.source), kind: Kind::Boolean }
+        } else if self.takes("-") {
+            let operand = self.binary(SIGN)?;
+            Translated { source: format!("(-{})", operand.source), kind: Kind::Other("a number") }
+        } else if self.takes("+") {
+            self.binary(SIGN)?
+        } else {
+            let primary = self.primary()?;
+            self.members(primary)?
+        };
+        self.depth -= 1;
+        Ok(translated)
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is_next = matches!(self.peek(), TokenKind::Name(next) if next == word);
+        self.next += usize::from(is_next);
+        is_next
+    }
+
+    fn primary(&mut self) -> Parsed {
+        let at = self.at();
+        match self.advance() {
+            TokenKind::Number(text) => {
+                Ok(Translated { source: format!("({text})"), kind: Kind::Other("a number") })
+            }
+            TokenKind::Text(text) => {
+                Ok(Translated { source: literal(&Value::String(text)), kind: Kind::Other("a text") })
+            }
+            TokenKind::Sign("(") => {
+                let inner = self.expression()?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            TokenKind::Sign("[") => {
+                let items = self.list("]")?;
+                Ok(Translated { source: format!("[{}]", items.join(",")), kind: Kind::Other("a list") })
+            }
+            TokenKind::Sign("{") => self.map(),
+            TokenKind::Sign("#") => {
+                Err(("`#` belongs to a predicate, which is not supported in a condition".to_owned(), at))
+            }
+            TokenKind::Name(name) => self.name(&name, at),
+            _ => {
+                self.next -= 1;
+                Err((format!("expected a value, found {}", self.shown()), at))
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str, at: usize) -> Parsed {
+        let known = |source: &str, kind| Ok(Translated { source: source.to_owned(), kind });
+        match name {
+            "true" | "false" => return known(name, Kind::Boolean),
+            "nil" => return known("none", Kind::Other("nil")),
+            "let" => return Err(("a variable is not supported in a condition".to_owned(), at)),
+            _ => {}
+        }
+        if !matches!(self.peek(), TokenKind::Sign("(")) {
+            let source = (self.bind)(name).map_err(|message| (message, at))?;
+            return Ok(Translated { source, kind: Kind::Unknown });
+        }
+        let Some((_, filter)) = FUNCTIONS.iter().find(|(function, _)| *function == name) else {
+            let known: Vec<&str> = FUNCTIONS.iter().map(|(function, _)| *function).collect();
+            let why = match PREDICATES.contains(&name) {
+                true => format!("the function `{name}` is not supported in a condition"),
+                false => format!("there is no function `{name}`"),
+            };
+            return Err((format!("{why}; use {}", known.join(", ")), at));
+        };
+        self.expect("(")?;
+        let argument = self.expression()?;
+        self.expect(")")?;
+        let kind = if ["len", "int", "float"].contains(&name) { "a number" } else { "a text" };
+        Ok(Translated { source: format!("(({})|{filter})", argument.source), kind: Kind::Other(kind) })
+    }
+
+    fn list(&mut self, end: &str) -> Result<Vec<String>, Problem> {
+        let mut items = Vec::new();
+        while !self.takes(end) {
+            if !items.is_empty() {
+                self.expect(",")?;
+                if self.takes(end) {
+                    break;
+                }
+            }
+            items.push(self.expression()?.source);
+        }
+        Ok(items)
+    }
+
+    fn map(&mut self) -> Parsed {
+        let mut fields = Vec::new();
+        while !self.takes("}") {
+            if !fields.is_empty() {
+                self.expect(",")?;
+                if self.takes("}") {
+                    break;
+                }
+            }
+            let at = self.at();
+            let key = match self.advance() {
+                TokenKind::Name(key) | TokenKind::Text(key) => key,
+                _ => return Err(("a key of a map is a name or a text".to_owned(), at)),
+            };
+            self.expect(":")?;
+            let value = self.expression()?;
+            fields.push(format!("{}:{}", literal(&Value::String(key)), value.source));
+        }
+        Ok(Translated { source: format!("{{ {} }}", fields.join(",")), kind: Kind::Other("a map") })
+    }
+
+    /// What follows a value: `.name`, `?.name`, `[index]`, `[from:to]`.
+    fn members(&mut self, mut value: Translated) -> Parsed {
+        let first = self.next;
+        loop {
+            let at = self.at();
+            if self.takes(".") || self.takes("?.") {
+                if self.takes("[") {
+                    value = self.index(&value)?;
+                    continue;
+                }
+                let TokenKind::Name(name) = self.advance() else {
+                    return Err(("a name follows `.`".to_owned(), at));
+                };
+                if matches!(self.peek(), TokenKind::Sign("(")) {
+                    return Err((format!("the method `{name}` is not supported in a condition"), at));
+                }
+                let source = format!("{}[{}]", value.source, literal(&Value::String(name)));
+                value = Translated { source, kind: Kind::Unknown };
+            } else if self.takes("[") {
+                value = self.index(&value)?;
+            } else if self.next == first {
+                return Ok(value);
+            } else {
+                // What is missing is nil.
+                return Ok(Translated {
+                    source: format!("({}|default(none))", value.source),
+                    kind: Kind::Unknown,
+                });
+            }
+        }
+    }
+
+    fn index(&mut self, value: &Translated) -> Parsed {
+        let from = if matches!(self.peek(), TokenKind::Sign(":")) {
+            String::new()
+        } else {
+            self.expression()?.source
+        };
+        let source = if self.takes(":") {
+            let to = if matches!(self.peek(), TokenKind::Sign("]")) {
+                String::new()
+            } else {
+                self.expression()?.source
+            };
+            format!("{}[{from}:{to}]", value.source)
+        } else {
+            format!("{}[{from}]", value.source)
+        };
+        self.expect("]")?;
+        Ok(Translated { source, kind: Kind::Unknown })
+    }
+}
+
+fn combine(operator: &str, left: &Translated, right: &Translated) -> Translated {
+    let (a, b) = (&left.source, &right.source);
+    let boolean = |source: String| Translated { source, kind: Kind::Boolean };
+    let number = |source: String| Translated { source, kind: Kind::Other("a number") };
+    match operator {
+        "or" | "||" => logic("or", left, right),
+        "and" | "&&" => logic("and", left, right),
+        "contains" => boolean(format!("({b} in {a})")),
+        "startsWith" => boolean(format!("({a} is startingwith({b}))")),
+        "endsWith" => boolean(format!("({a} is endingwith({b}))")),
+        "matches" => boolean(format!("({a} is matching({b}))")),
+        "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" => boolean(format!("({a} {operator} {b})")),
+        "+" => Translated { source: format!("({a} + {b})"), kind: Kind::Other("a number or a text") },
+        "^" | "**" => number(format!("({a} ** {b})")),
+        "??" => {
+            let source =
+                format!("([({a})|default(none),({b})|default(none)]|reject(\"none\")|first|default(none))");
+            Translated { source, kind: Kind::Unknown }
+        }
+        _ => number(format!("({a} {operator} {b})")),
+    }
+}
+
+/// Both sides are true or false, which the language checks and minijinja does not.
+fn logic(word: &str, left: &Translated, right: &Translated) -> Translated {
+    let strict = |side: &Translated| match side.kind {
+        Kind::Boolean => side.source.clone(),
+        Kind::Other(_) | Kind::Unknown => format!("(({})|strict_bool)", side.source),
+    };
+    Translated { source: format!("({} {word} {})", strict(left), strict(right)), kind: Kind::Boolean }
+}

@@ -1,0 +1,111 @@
+use super::*;
+use crate::Expr;
+use serde_json::json;
+
+fn names() -> Value {
+    json!({
+        "code": 503, "name": "web-1", "tags": ["a", "b"], "empty": [], "ok": true, "nothing": null,
+        "response": { "status-code": 200, "body": { "items": [{ "id": 7 }] } },
+    })
+}
+
+fn translate(source: &str) -> Result<String, CompileError> {
+    let names = names();
+    translate_condition(source, &|name| match names.get(name) {
+        Some(_) => Ok(format!("(x[\"{name}\"]|default(none))")),
+        None => Err(format!("there is no input `{name}`")),
+    })
+}
+
+fn eval(source: &str) -> Result<Value, String> {
+    let translated = translate(source).map_err(|error| error.to_string())?;
+    let expr = Expr::compile(&translated).map_err(|error| format!("{translated}: {error}"))?;
+    let mut scope = crate::Map::new();
+    scope.insert("x".to_owned(), names());
+    expr.eval(&scope).map_err(|error| error.to_string())
+}
+
+#[test]
+fn conditions_mean_what_they_mean_in_expr_lang() {
+    for source in [
+        "code >= 500",
+        "code == 503 and not (name == 'x')",
+        "ok && !false || false",
+        "not ok == false",
+        "name startsWith 'web' and name endsWith \"-1\"",
+        "name matches '^web-[0-9]+$'",
+        "name contains 'eb'",
+        "'a' in tags and 'z' not in tags",
+        "name not contains 'zz'",
+        "len(tags) == 2 && len(empty) == 0",
+        "nothing == nil",
+        "nothing ?? 'x' == 'x'",
+        "(nothing ?? nothing ?? 3) == 3",
+        "response.body.items[0].id == 7",
+        "response?.body?.nothing == nil",
+        "response['status-code'] == 200",
+        "tags[0:1] == ['a']",
+        "tags[1:] == ['b']",
+        "1 + 2 * 3 == 7 and 2 ** 3 ** 2 == 512 and 7 % 4 == 3",
+        "-1 < 0 and 2 ^ 3 == 8",
+        "1_000 == 1e3",
+        "int('5') == 5 and float('1.5') == 1.5 and string(5) == '5'",
+        "lower('A') == 'a' and upper('b') == 'B' and trim(' c ') == 'c'",
+        "(code > 500 ? 'bad' : 'good') == 'bad'",
+        "{a: 1}.a == 1 and {'b': 2}[\"b\"] == 2",
+        "`a\\b` == 'a\\\\b'",
+        "'{{ x }}' == \"{\\u007b x }}\"",
+        "ok",
+    ] {
+        assert_eq!(eval(source), Ok(json!(true)), "{source}: {:?}", translate(source));
+    }
+    for source in ["code < 500", "ok == false", "'z' in tags", "nothing != nil", "!ok"] {
+        assert_eq!(eval(source), Ok(json!(false)), "{source}");
+    }
+}
+
+#[test]
+fn a_condition_that_is_neither_true_nor_false_is_an_error() {
+    let message = |source: &str| eval(source).expect_err("it is refused");
+    assert!(message("code").contains("true or false"), "{}", message("code"));
+    assert!(message("code and ok").contains("true or false"));
+    assert!(message("1 + 2").contains("a number or a text, and a condition is true or false"));
+    assert!(message("'yes'").contains("a text, and a condition"));
+    assert!(message("tags[0]").contains("true or false"));
+}
+
+#[test]
+fn what_is_not_translated_is_refused_by_name_and_place() {
+    for (source, expected) in [
+        ("all(tags, {# == 'a'})", "the function `all` is not supported in a condition; use len"),
+        ("shout(name)", "there is no function `shout`"),
+        ("1 in 1..3", "the range operator `..` is not supported in a condition (line 1, column 7)"),
+        ("name | lower() == 'x'", "the pipe operator `|`"),
+        ("name.upper() == 'X'", "the method `upper`"),
+        ("let a = 1; a == 1", "a variable"),
+        ("nope == 1", "there is no input `nope` (line 1, column 1)"),
+        ("code ==", "expected a value, found the end"),
+        ("(code == 1", "expected `)`, found the end"),
+        ("code == 1 2", "unexpected `2`"),
+        ("'open", "a text has no end"),
+        ("code == 1x", "`1x` is not a decimal number"),
+        ("code @ 1", "`@` is not a part of an expression"),
+        ("", "expected a value"),
+    ] {
+        let message = eval(source).expect_err(source);
+        assert!(message.contains(expected), "{source}: {message}");
+    }
+    let deep = format!("{}ok{}", "(".repeat(500), ")".repeat(500));
+    assert!(eval(&deep).expect_err("too deep").contains("nested"));
+    assert!(eval(&"!".repeat(5_000)).expect_err("too deep").contains("nested"));
+    assert!(eval(&"1".repeat(SOURCE_MAX + 1)).expect_err("too long").contains("bytes"));
+}
+
+#[test]
+fn a_literal_is_the_value_and_never_a_tag() {
+    let value = json!({ "a {{ b": ["}}", { "c": null }], "n": -1.5, "q": "\"'\\\n", "u": "ü😀", "t": true });
+    let source = literal(&value);
+    assert!(!crate::has_tags(&source), "{source}");
+    let expr = Expr::compile(&source).expect("an expression");
+    assert_eq!(expr.eval(&crate::Map::new()), Ok(value));
+}
