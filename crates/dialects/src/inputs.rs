@@ -10,6 +10,12 @@ pub const HOOK: &str = "hook";
 pub const HOOK_IS_RESERVED: &str = "only a request to the workflow's hook sets it, so that expressions can rely on it; \
                                     send the request to the hook, or give the value another name";
 
+/// The input of a plan that binds parameters to stored secrets: their names, by parameter. No parameter has such a name.
+pub const SECRETS: &str = "$secrets";
+
+/// Key of the schema of [`SECRETS`] with the parameters that cannot be bound to secrets, and why.
+pub(crate) const PLAIN: &str = "x-plain";
+
 /// A problem with the inputs of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputProblem {
@@ -24,13 +30,60 @@ pub struct InputsSchema {
     schema: Schema,
     /// The schema describes what a hook adds about the request.
     names_hook: bool,
+    /// Of a definition whose inputs can be bound to secrets.
+    bindings: Option<SecretBindings>,
+}
+
+/// Rules for inputs of which each is a value or the name of a secret.
+#[derive(Debug)]
+struct SecretBindings {
+    required: Vec<String>,
+    /// Inputs that must be values, and why.
+    plain: Vec<(String, String)>,
+}
+
+impl SecretBindings {
+    /// Takes the rules out of a schema, which cannot express them readably.
+    fn take(schema: &mut Value) -> Option<SecretBindings> {
+        let plain = schema.get("properties")?.get(SECRETS)?.get(PLAIN)?.as_object()?.clone();
+        let required = schema.as_object_mut()?.remove("required");
+        let text = |value: Value| value.as_str().map(str::to_owned);
+        let required = required.and_then(|names| names.as_array().cloned()).unwrap_or_default();
+        Some(SecretBindings {
+            required: required.into_iter().filter_map(text).collect(),
+            plain: plain.into_iter().filter_map(|(name, why)| Some((name, text(why)?))).collect(),
+        })
+    }
+
+    fn check(&self, inputs: &Value) -> Vec<InputProblem> {
+        let secrets = inputs.get(SECRETS).and_then(Value::as_object);
+        let is_secret = |name: &str| secrets.is_some_and(|secrets| secrets.contains_key(name));
+        let missing =
+            self.required.iter().filter(|name| inputs.get(name.as_str()).is_none() && !is_secret(name));
+        let missing = missing.map(|name| InputProblem {
+            path: format!("inputs.{name}"),
+            message: "is required: give it a value, or bind it to a secret".to_owned(),
+        });
+        let both = secrets.into_iter().flatten().filter(|(name, _)| inputs.get(name.as_str()).is_some());
+        let both = both.map(|(name, _)| InputProblem {
+            path: format!("inputs.{SECRETS}.{name}"),
+            message: format!("`{name}` has a value and is bound to a secret; keep one of them"),
+        });
+        let plain = self.plain.iter().filter(|(name, _)| is_secret(name)).map(|(name, why)| InputProblem {
+            path: format!("inputs.{SECRETS}.{name}"),
+            message: format!("`{name}` cannot be bound to a secret: {why}"),
+        });
+        missing.chain(both).chain(plain).collect()
+    }
 }
 
 impl InputsSchema {
     pub fn new(schema: &Value) -> Result<InputsSchema, SchemaProblem> {
         let properties = schema.get("properties");
         let names_hook = properties.is_some_and(|properties| properties.get(HOOK).is_some());
-        Ok(InputsSchema { schema: Schema::new(schema)?, names_hook })
+        let mut schema = schema.clone();
+        let bindings = SecretBindings::take(&mut schema);
+        Ok(InputsSchema { schema: Schema::new(&schema)?, names_hook, bindings })
     }
 
     /// Returns what is wrong with the inputs of a start; nothing when they fit.
@@ -41,7 +94,8 @@ impl InputsSchema {
             None => self.schema.validate(inputs),
         };
         let problem = |misfit: Misfit| InputProblem { path: path(&misfit.pointer), message: misfit.message };
-        misfits.err().unwrap_or_default().into_iter().map(problem).collect()
+        let bound = self.bindings.as_ref().map(|bindings| bindings.check(inputs)).unwrap_or_default();
+        misfits.err().unwrap_or_default().into_iter().map(problem).chain(bound).collect()
     }
 
     /// A schema describes what is sent, not what a hook adds about the request; None when there is nothing to remove.

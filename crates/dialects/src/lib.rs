@@ -7,13 +7,14 @@ mod actions;
 mod adapters;
 mod bounded;
 mod code;
+mod cycles;
 mod diagnostic;
 mod document;
 pub mod graph;
 mod inputs;
 mod manifest;
 mod names;
-mod plan;
+pub mod plan;
 mod playbook;
 mod programs;
 mod read;
@@ -24,7 +25,7 @@ pub mod workflow;
 
 pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
-pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};
+pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema, SECRETS};
 pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
     has_side_effects, programs_of, recompile, secrets_of,

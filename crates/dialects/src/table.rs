@@ -77,9 +77,14 @@ impl<'t> Dialects<'t> {
         self.0.iter().copied().find(|dialect| dialect.name == name)
     }
 
+    /// Returns the dialect that a document has the shape of.
+    pub(crate) fn shape_of(self, root: &Node) -> Option<Dialect> {
+        self.0.iter().copied().find(|dialect| (dialect.has_shape)(root))
+    }
+
     /// Finds the dialect of a document by its shape, and reports when there is none that can be compiled.
     pub(crate) fn detect(self, root: &Node, problems: &mut Problems) -> Option<Dialect> {
-        let found = self.0.iter().copied().find(|dialect| (dialect.has_shape)(root));
+        let found = self.shape_of(root);
         let (code, message) = match found {
             Some(Dialect { compiler: Some(_), .. }) => return found,
             Some(Dialect { name, .. }) => {

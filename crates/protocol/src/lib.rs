@@ -3,6 +3,7 @@
 mod call;
 mod group;
 mod pipeline;
+mod plan;
 mod resource;
 mod tools;
 mod work;
@@ -14,6 +15,10 @@ pub use call::{
 pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
+};
+pub use plan::{
+    Binding, BuiltinAction, DRILLED_BYTES_MAX, PLAN_STEP_KIND, PlanStep, RefSource, RoutingTarget, StepInput,
+    StepLog, StepOutput, StepProgram, StepVariable, drill_into,
 };
 pub use resource::{
     Body, DatabaseQuota, EgressRules, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall, ResourceReply,

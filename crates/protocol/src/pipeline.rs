@@ -147,6 +147,8 @@ pub enum KeySource {
     Secret { provider: Provider, name: Value },
     /// One secret for each field, by name.
     Named { provider: Provider, fields: Map<String, Value> },
+    /// One secret for each field whose template renders to a name; a field that renders to null is left out.
+    Bound { provider: Provider, fields: Map<String, Value> },
     /// The answer of a server that grants tokens.
     OAuth2 {
         endpoint: Value,

@@ -103,12 +103,30 @@ impl Maker<'_> {
                 }
                 Ok(opened)
             }
+            KeySource::Bound { provider, fields } => {
+                let mut opened = Fields::new();
+                for (field, name) in fields {
+                    let name = self.rendered("the name of a secret", name)?;
+                    if !name.is_null() {
+                        opened.insert(field.clone(), json!(*self.open_named(*provider, &name).await?));
+                    }
+                }
+                Ok(opened)
+            }
             KeySource::OAuth2 { .. } => self.token(halt).await,
         }
     }
 
     async fn open(&self, provider: Provider, name: &Value) -> Result<Zeroizing<String>, Box<Failure>> {
         let rendered = self.rendered("the name of a secret", name)?;
+        self.open_named(provider, &rendered).await
+    }
+
+    async fn open_named(
+        &self,
+        provider: Provider,
+        rendered: &Value,
+    ) -> Result<Zeroizing<String>, Box<Failure>> {
         let Some(name) = rendered.as_str().filter(|name| !name.is_empty()) else {
             return Err(invalid(format!("the name of a secret is a text, not {rendered}")));
         };

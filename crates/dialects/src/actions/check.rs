@@ -1,6 +1,7 @@
 //! What only the whole document shows: the order of the actions, their dependencies, and what their inputs read.
 
 use super::model::{Action, Input, Workflow};
+use crate::cycles::unorderable;
 use crate::diagnostic::Problems;
 use crate::names;
 use crate::read::Name;
@@ -104,32 +105,13 @@ fn check_dependency(action: &Action, name: &Name, index: &Index<'_>, problems: &
     }
 }
 
-/// Actions that remain when those without open dependencies are removed again and again.
 fn check_cycles(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems) {
     let after = |action: &Action| -> BTreeSet<usize> {
         let names = action.depends_on.iter().flatten().filter(|name| name.text != action.id.text);
         names.filter_map(|name| index.get(name.text.as_str()).copied()).collect()
     };
-    let mut open: Vec<BTreeSet<usize>> = workflow.actions.iter().map(after).collect();
-    let mut followers = vec![Vec::new(); open.len()];
-    open.iter()
-        .enumerate()
-        .for_each(|(place, before)| before.iter().for_each(|of| followers[*of].push(place)));
-    let mut free: Vec<usize> = (0..open.len()).filter(|place| open[*place].is_empty()).collect();
-    while let Some(done) = free.pop() {
-        for follower in &followers[done] {
-            open[*follower].remove(&done);
-            if open[*follower].is_empty() {
-                free.push(*follower);
-            }
-        }
-    }
-    let left: Vec<&Name> = open
-        .iter()
-        .zip(&workflow.actions)
-        .filter(|(open, _)| !open.is_empty())
-        .map(|(_, action)| &action.id)
-        .collect();
+    let left = unorderable(workflow.actions.iter().map(after).collect());
+    let left: Vec<&Name> = left.into_iter().map(|place| &workflow.actions[place].id).collect();
     let Some(first) = left.first() else { return };
     let shown: Vec<String> = left.iter().take(NAMED_MAX).map(|name| format!("`{}`", name.text)).collect();
     let more = if left.len() > NAMED_MAX { ", …" } else { "" };

@@ -46,3 +46,8 @@ fn problems_of_documents_are_worded_so() {
     expect_file!["../diagnostics/documents.txt"]
         .assert_eq(&rendered(include_str!("../diagnostics/documents.txt")));
 }
+
+#[test]
+fn problems_of_plans_are_worded_so() {
+    expect_file!["../diagnostics/plan.txt"].assert_eq(&rendered(include_str!("../diagnostics/plan.txt")));
+}

@@ -113,13 +113,13 @@ fn the_dialect_is_found_by_the_shape_and_others_are_refused() {
     check(
         "steps: []",
         &[
-            "E0006 1:1 : this is a definition of the dialect `plan`, which is not supported yet (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`; a workflow of actions has a list `actions`)",
+            "E0104 1:8 steps: the plan has no steps (write `steps:` and under it `- {id: NAME, action: shell, args: {values: {script: ...}}}`)",
         ],
     );
     check(
         "a: 1",
         &[
-            "E0005 1:1 : this is not a definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`; a workflow of actions has a list `actions`)",
+            "E0005 1:1 : this is not a definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`; a workflow of actions has a list `actions`; a plan has a list `steps`)",
         ],
     );
 }

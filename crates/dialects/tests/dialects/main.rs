@@ -9,6 +9,7 @@ mod graph;
 mod keychain;
 mod language;
 mod lowering;
+mod plans;
 mod programs;
 mod random;
 mod refused;

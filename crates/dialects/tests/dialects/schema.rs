@@ -17,8 +17,8 @@ fn schema(dialect: &str) -> Value {
 }
 
 fn validator(dialect: &str) -> &'static Validator {
-    const DIALECTS: [&str; 3] = ["playbook", "workflow", "actions"];
-    static VALIDATORS: [OnceLock<Validator>; 3] = [const { OnceLock::new() }; 3];
+    const DIALECTS: [&str; 4] = ["playbook", "workflow", "actions", "plan"];
+    static VALIDATORS: [OnceLock<Validator>; 4] = [const { OnceLock::new() }; 4];
     let schema = || schema(dialect);
     VALIDATORS[DIALECTS.iter().position(|name| *name == dialect).expect("a dialect with a schema")]
         .get_or_init(|| jsonschema::draft202012::new(&schema()).expect("the schema is one"))
@@ -27,10 +27,13 @@ fn validator(dialect: &str) -> &'static Validator {
 fn complaints(text: &str) -> Vec<String> {
     let document = as_json(text).expect("the text is YAML");
     let is = |key: &str| document.get(key).is_some();
+    let has_steps = || is("steps") || document.get("spec").is_some_and(|spec| spec.get("steps").is_some());
     let dialect = if is("nodes") {
         "workflow"
     } else if is("actions") {
         "actions"
+    } else if has_steps() && !is("workflow") {
+        "plan"
     } else {
         "playbook"
     };

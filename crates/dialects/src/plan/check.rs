@@ -1,0 +1,303 @@
+//! Checks of a plan that was read: names, references, bindings, conditions and order. All problems are reported.
+
+use super::bind::input_source;
+use super::model::{ActionBody, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Step};
+use super::parse::first_misfit;
+use crate::cycles::unorderable;
+use crate::diagnostic::Problems;
+use crate::names;
+use crate::read::Name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use windlass_expr::{CompileError, Expr, translate_condition};
+use windlass_protocol::RefSource;
+
+/// Steps of a cycle that are named in its message.
+const NAMED_MAX: usize = 10;
+
+/// Facts about a plan that its lowering needs.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Conditions of the steps, in their order.
+    pub(super) conditions: Vec<Option<Expr>>,
+    /// Places of the steps that each step depends on.
+    pub(super) dependencies: Vec<BTreeSet<usize>>,
+    /// Outputs that conditions read.
+    pub(super) in_conditions: BTreeSet<(String, String)>,
+    /// Parameters that cannot be bound to secrets, and why.
+    pub(super) plain: BTreeMap<String, String>,
+}
+
+pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Checked {
+    check_ids(plan, problems);
+    let mut checked = Checked::default();
+    for step in &plan.steps {
+        let found = StepCheck { plan, step };
+        found.check_arguments(problems);
+        found.check_extras(problems);
+        checked.conditions.push(found.check_condition(source, problems));
+    }
+    check_references(plan, problems);
+    check_cluster(plan, problems);
+    checked.dependencies = dependencies(plan);
+    check_cycles(plan, &checked.dependencies, problems);
+    note_plain(plan, &mut checked);
+    checked
+}
+
+/// Returns the places of the steps that each step depends on.
+fn dependencies(plan: &Plan) -> Vec<BTreeSet<usize>> {
+    let index: BTreeMap<&str, usize> =
+        plan.steps.iter().enumerate().map(|(place, step)| (step.id.text.as_str(), place)).collect();
+    let before = |step: &Step| {
+        let sources = step.references().filter_map(|reference| match &reference.from {
+            RefSource::Output { step, .. } => index.get(step.as_str()).copied(),
+            RefSource::Param(_) => None,
+        });
+        sources.collect()
+    };
+    plan.steps.iter().map(before).collect()
+}
+
+fn check_ids(plan: &Plan, problems: &mut Problems) {
+    let mut seen = BTreeSet::new();
+    for step in &plan.steps {
+        if !seen.insert(step.id.text.as_str()) {
+            let message = format!("step `{}` is defined twice", step.id.text);
+            problems.add("E0105", &step.id.at, message, "rename one of them".to_owned());
+        }
+    }
+}
+
+fn check_cycles(plan: &Plan, dependencies: &[BTreeSet<usize>], problems: &mut Problems) {
+    let left = unorderable(dependencies.to_vec());
+    let Some(first) = left.first() else { return };
+    let names = left.iter().take(NAMED_MAX).map(|place| format!("`{}`", plan.steps[*place].id.text));
+    let names: Vec<String> = names.collect();
+    let more = if left.len() > NAMED_MAX { ", …" } else { "" };
+    let message = format!("the references of {}{more} form a cycle or follow one", names.join(", "));
+    problems.add("E0183", &plan.steps[*first].id.at, message, "remove one of the references".to_owned());
+}
+
+fn check_references(plan: &Plan, problems: &mut Problems) {
+    for step in &plan.steps {
+        let of = format!("step `{}`", step.id.text);
+        step.references().for_each(|reference| check_reference(plan, reference, &of, problems));
+    }
+    for (name, reference) in &plan.outputs {
+        check_reference(plan, reference, &format!("output `{}` of the plan", name.text), problems);
+    }
+}
+
+fn check_reference(plan: &Plan, reference: &Reference, of: &str, problems: &mut Problems) {
+    if problems.is_full() {
+        return;
+    }
+    let unknown = |message: String, hint: Option<String>, problems: &mut Problems| {
+        problems.add("E0181", &reference.at, format!("{of} refers to {message}"), hint);
+    };
+    let source = match &reference.from {
+        RefSource::Param(name) => {
+            let names = plan.params.iter().map(|param| param.name.text.as_str());
+            let Some(param) = plan.params.iter().find(|param| param.name.text == *name) else {
+                let message = format!("the parameter `{name}`, which does not exist");
+                return unknown(message, names::hint(name, names), problems);
+            };
+            param
+        }
+        RefSource::Output { step, output } => {
+            let ids = plan.steps.iter().map(|step| step.id.text.as_str());
+            let Some(found) = plan.steps.iter().find(|found| found.id.text == *step) else {
+                let message = format!("the step `{step}`, which does not exist");
+                return unknown(message, names::hint(step, ids), problems);
+            };
+            // The outputs of an action that was not found are unknown.
+            if matches!(found.action.body, ActionBody::Unknown) {
+                return;
+            }
+            let Some(field) = found.outputs().find(|field| field.name.text == *output) else {
+                let message = format!("the output `{output}`, which step `{step}` does not declare");
+                let known = found.outputs().map(|field| field.name.text.as_str()).collect::<Vec<_>>();
+                let hint = names::hint(output, known.iter().copied());
+                let declare = format!("add it to `extraOutputs` of step `{step}`");
+                return unknown(message, hint.or(Some(declare)), problems);
+            };
+            field
+        }
+    };
+    if !reference.drill.is_empty() && source.schema.is_none() {
+        let message = format!("{of} reads a part of `{}`, which has no schema", source.name.text);
+        let hint =
+            "declare a schema for it (`schema: {}` allows any JSON), or refer to the whole value".to_owned();
+        problems.add("E0182", &reference.at, message, hint);
+    }
+}
+
+fn check_cluster(plan: &Plan, problems: &mut Problems) {
+    let Some(cluster) = plan.cluster.as_ref().filter(|cluster| cluster.key != "pattern") else { return };
+    let names = plan.params.iter().map(|param| param.name.text.as_str());
+    if !names.clone().any(|name| name == cluster.value) {
+        let message = format!(
+            "`{}` of `cluster` names the parameter `{}`, which does not exist",
+            cluster.key, cluster.value
+        );
+        problems.add("E0181", &cluster.at, message, names::hint(&cluster.value, names));
+    }
+}
+
+struct StepCheck<'c> {
+    plan: &'c Plan,
+    step: &'c Step,
+}
+
+impl StepCheck<'_> {
+    fn is_known(&self) -> bool {
+        !matches!(self.step.action.body, ActionBody::Unknown)
+    }
+
+    fn check_arguments(&self, problems: &mut Problems) {
+        let step = self.step;
+        let id = &step.id.text;
+        let refs: BTreeSet<&str> = step.refs.iter().map(|(name, _)| name.text.as_str()).collect();
+        for (name, _) in step.values.iter().filter(|(name, _)| refs.contains(name.text.as_str())) {
+            let message = format!("step `{id}` binds `{}` in `values` and in `refs`", name.text);
+            problems.add("E0184", &name.at, message, "keep one of them".to_owned());
+        }
+        if !self.is_known() {
+            return;
+        }
+        for name in step.values.iter().map(|(name, _)| name).chain(step.refs.iter().map(|(name, _)| name)) {
+            self.check_argument(name, problems);
+        }
+        for (name, value) in &step.values {
+            let field = step.inputs().find(|field| field.name.text == name.text);
+            let misfit = field.and_then(|field| first_misfit(field.schema.as_ref()?, value));
+            if let Some(misfit) = misfit {
+                let message =
+                    format!("the value of `{}` of step `{id}` does not fit its schema: {misfit}", name.text);
+                problems.add("E0189", &name.at, message, None);
+            }
+        }
+        let is_bound = |field: &Field| {
+            let is_value = step.values.iter().any(|(name, _)| name.text == field.name.text);
+            is_value || refs.contains(field.name.text.as_str()) || field.default.is_some()
+        };
+        for field in step.inputs().filter(|field| field.required && !is_bound(field)) {
+            let name = &field.name.text;
+            let message = format!("step `{id}` does not bind its required input `{name}`");
+            let hint = format!("add `{name}` to `args.values` or to `args.refs`");
+            problems.add("E0185", &step.id.at, message, hint);
+        }
+    }
+
+    fn check_argument(&self, name: &Name, problems: &mut Problems) {
+        if problems.is_full() || self.step.inputs().any(|field| field.name.text == name.text) {
+            return;
+        }
+        let message = format!("step `{}` has no input `{}`", self.step.id.text, name.text);
+        let known: Vec<&str> = self.step.inputs().map(|field| field.name.text.as_str()).collect();
+        let hint = names::hint(&name.text, known.iter().copied());
+        let declare = "declare it in `extraInputs`".to_owned();
+        problems.add("E0187", &name.at, message, hint.or(Some(declare)));
+    }
+
+    /// Extra fields do not hide those of the action.
+    fn check_extras(&self, problems: &mut Problems) {
+        let step = self.step;
+        let both = [
+            ("extraInputs", &step.extra_inputs, &step.action.params),
+            ("extraOutputs", &step.extra_outputs, &step.action.outputs),
+        ];
+        for (key, extra, own) in both {
+            for field in extra.iter().filter(|field| own.iter().any(|own| own.name.text == field.name.text)) {
+                let name = &field.name.text;
+                let message =
+                    format!("`{key}` of step `{}` has `{name}`, which the action has", step.id.text);
+                problems.add("E0105", &field.name.at, message, "choose another name".to_owned());
+            }
+        }
+    }
+
+    fn check_condition(&self, source: &str, problems: &mut Problems) -> Option<Expr> {
+        let condition = self.step.condition.as_ref().filter(|_| self.is_known())?;
+        let bind = |name: &str| {
+            let field = self.step.inputs().find(|field| field.name.text == name);
+            let known: Vec<&str> = self.step.inputs().map(|field| field.name.text.as_str()).collect();
+            let hint = names::hint(name, known.iter().copied()).map(|hint| format!("; {hint}"));
+            field.map(|field| input_source(self.plan, self.step, field)).ok_or_else(|| {
+                format!("step `{}` has no input `{name}`{}", self.step.id.text, hint.unwrap_or_default())
+            })
+        };
+        let compiled = translate_condition(&condition.text, &bind).and_then(|source| Expr::compile(&source));
+        match compiled {
+            Ok(expr) => Some(expr),
+            Err(error) => {
+                let message = format!("bad condition of step `{}`: {}", self.step.id.text, error.message);
+                let hint =
+                    "a condition is an expression over the inputs of the step: `code >= 500 and not dry`";
+                problems.add("E0186", &place(condition, &error, source), message, hint.to_owned());
+                None
+            }
+        }
+    }
+}
+
+/// The place of an error in a condition that is written in one line as it is, else the whole condition.
+fn place(condition: &Condition, error: &CompileError, source: &str) -> Range<usize> {
+    let written = source.get(condition.at.clone()).unwrap_or_default();
+    let offset: usize = condition.text.chars().take(error.column.saturating_sub(1)).map(char::len_utf8).sum();
+    match written.find(&condition.text) {
+        Some(found) if !condition.text.contains('\n') && error.source_text == condition.text => {
+            let start = condition.at.start + found + offset;
+            start..(start + 1).min(condition.at.end.max(start))
+        }
+        _ => condition.at.clone(),
+    }
+}
+
+/// A secret reaches programs only: what a decision, an output or a part of a value needs is plain.
+fn note_plain(plan: &Plan, checked: &mut Checked) {
+    let mut plain = |reference: &Reference, why: String| {
+        if let RefSource::Param(name) = &reference.from {
+            checked.plain.entry(name.clone()).or_insert(why);
+        }
+    };
+    for (name, reference) in &plan.outputs {
+        plain(reference, format!("output `{}` of the plan shows it", name.text));
+    }
+    for (step, condition) in plan.steps.iter().zip(&checked.conditions) {
+        let id = &step.id.text;
+        if let Some(Routing { name: RoutingName::Ref(reference), .. }) = &step.routing {
+            plain(reference, format!("the routing context of step `{id}` reads it"));
+        }
+        for (name, reference) in &step.refs {
+            if !reference.drill.is_empty() {
+                plain(reference, format!("step `{id}` reads a part of it"));
+            }
+            let is_read = step.condition.as_ref().is_some_and(|found| mentions(&found.text, &name.text));
+            if condition.is_some() && is_read {
+                plain(reference, format!("the condition of step `{id}` may read it"));
+                if let RefSource::Output { step, output } = &reference.from {
+                    checked.in_conditions.insert((step.clone(), output.clone()));
+                }
+            }
+        }
+    }
+    if let Some(cluster) = plan.cluster.as_ref().filter(|cluster| cluster.key != "pattern") {
+        checked.plain.entry(cluster.value.clone()).or_insert("it decides about the cluster".to_owned());
+    }
+}
+
+/// Whether a text has the name as a word.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
+    text.split(|sign| !is_part(sign)).any(|word| word == name)
+}
+
+/// Returns whether the step waits for its routing context. A routing key has nothing to wait for.
+pub(super) fn waits(step: &Step) -> bool {
+    step.routing.as_ref().is_some_and(|routing| match routing.kind {
+        RoutingKind::Sandbox | RoutingKind::RouteGroup | RoutingKind::Any => true,
+        RoutingKind::RoutingKey => false,
+    })
+}

@@ -1,0 +1,236 @@
+//! From the checked plan to the Net: a step for each step, and an arc for each dependency.
+
+use super::bind::{inputs, reference_source, secret_name_template, source_template};
+use super::check::{Checked, waits};
+use super::model::{ActionBody, Plan, RoutingKind, RoutingName, Step};
+use crate::diagnostic::Problems;
+use crate::programs::raw;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use windlass_expr::Template;
+use windlass_kernel::net::{
+    Affinity, FailureMode, Finish, Join, JoinArc, NetSpec, Policy, Recovery, Shown, Step as NetStep, WaitFor,
+    Work,
+};
+use windlass_kernel::{Net, StepId};
+use windlass_protocol::{
+    Binding, Key, KeyScope, KeySource, OnUnmatched, PLAN_STEP_KIND, Pipeline, PlanStep, Provider, RefSource,
+    StepOutput, StepProgram, Task,
+};
+
+/// Steps of one execution that run at the same time.
+const PARALLEL_MAX: u32 = 10;
+
+/// Time for a step whose action has no timeout.
+const TIMEOUT_MS: u64 = 60 * 60 * 1_000;
+
+/// Time for a sandbox or a route group to become ready.
+const ROUTING_TIMEOUT_MS: u64 = 10 * 60 * 1_000;
+
+/// Name of the only task of a step.
+const TASK: &str = "run";
+
+pub(super) fn lower(plan: &Plan, checked: &Checked, problems: &mut Problems) -> Option<Net> {
+    let mut followers = vec![Vec::new(); plan.steps.len()];
+    for (place, before) in checked.dependencies.iter().enumerate() {
+        before.iter().for_each(|of| followers[*of].push(JoinArc::to(id(place))));
+    }
+    let lowering = Lowering { plan, checked };
+    let steps = followers.into_iter().enumerate().map(|(place, arcs)| lowering.step(place, arcs)).collect();
+    let refused = match Net::new(NetSpec { steps, policy: policy() }) {
+        Ok(net) => return Some(net),
+        Err(refused) => refused,
+    };
+    for problem in refused.problems {
+        problems.add("E0117", &(0..0), problem.to_string(), None);
+    }
+    None
+}
+
+fn policy() -> Policy {
+    Policy {
+        join: Join::All,
+        failure: FailureMode::Continue,
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        finish: Finish::Uploads,
+        max_parallel: Some(PARALLEL_MAX),
+        ..Policy::default()
+    }
+}
+
+fn id(place: usize) -> StepId {
+    StepId(u32::try_from(place).unwrap_or(u32::MAX))
+}
+
+struct Lowering<'p> {
+    plan: &'p Plan,
+    checked: &'p Checked,
+}
+
+impl Lowering<'_> {
+    fn step(&self, place: usize, arcs: Vec<JoinArc>) -> NetStep {
+        let step = &self.plan.steps[place];
+        let mut lowered = NetStep::new(&step.id.text, self.work(step));
+        lowered.order = u32::try_from(place + 1).unwrap_or(u32::MAX);
+        lowered.shown = Some(Shown { title: step.id.text.clone(), kind: kind(step) });
+        lowered.timeout_ms = Some(step.action.timeout_ms.unwrap_or(TIMEOUT_MS));
+        lowered.condition = self.checked.conditions.get(place).cloned().flatten();
+        lowered.side_effecting = true;
+        lowered.reads = self.checked.dependencies[place].iter().map(|place| id(*place)).collect();
+        lowered.wait_for = self.target(step).filter(|_| waits(step)).and_then(|target| {
+            let target = Template::compile(&target).ok()?;
+            Some(WaitFor { target, timeout_ms: ROUTING_TIMEOUT_MS })
+        });
+        lowered.router.arcs = arcs;
+        lowered
+    }
+
+    /// One task, which a worker runs in a work dir of its own.
+    fn work(&self, step: &Step) -> Work {
+        let described = self.describe(step);
+        let mut config = Map::new();
+        let sources: Map<String, Value> = described
+            .inputs
+            .iter()
+            .filter_map(|input| match &input.binding {
+                Binding::Ref { from, .. } => {
+                    Some((input.name.clone(), json!(source_template(self.plan, from))))
+                }
+                Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => None,
+            })
+            .collect();
+        let text = serde_json::to_string(&described).unwrap_or_default();
+        config.insert(PlanStep::FIELD.to_owned(), json!(raw(&text)));
+        if !sources.is_empty() {
+            config.insert(PlanStep::SOURCES.to_owned(), Value::Object(sources));
+        }
+        config.extend(self.target(step).map(|target| (PlanStep::ROUTING.to_owned(), target)));
+        let pipeline = Pipeline {
+            tasks: vec![Task {
+                label: TASK.to_owned(),
+                kind: PLAN_STEP_KIND.to_owned(),
+                config,
+                rules: Vec::new(),
+                on_unmatched: OnUnmatched::default(),
+                timeout_ms: None,
+            }],
+            keychain: self.keychain(&described),
+            ..Pipeline::default()
+        };
+        Work::task(serde_json::to_value(pipeline).unwrap_or_default())
+    }
+
+    fn describe(&self, step: &Step) -> PlanStep {
+        let program = match &step.action.body {
+            ActionBody::Builtin(builtin) => StepProgram::Builtin(*builtin),
+            ActionBody::Script(text) => StepProgram::Script { text: text.clone() },
+            ActionBody::Image { image, script } => {
+                StepProgram::Image { image: image.clone(), script: script.clone() }
+            }
+            // Only a plan without problems is lowered.
+            ActionBody::Unknown => StepProgram::Script { text: String::new() },
+        };
+        let outputs = step.outputs().map(|field| StepOutput {
+            name: field.name.text.clone(),
+            schema: field.schema.clone(),
+            metadata: field.metadata.clone(),
+            in_condition: self
+                .checked
+                .in_conditions
+                .contains(&(step.id.text.clone(), field.name.text.clone())),
+        });
+        PlanStep { program, env: step.action.env.clone(), inputs: inputs(step), outputs: outputs.collect() }
+    }
+
+    /// Values of the parameters that the step reads and that an execution binds to secrets.
+    fn keychain(&self, step: &PlanStep) -> Vec<Key> {
+        let params: BTreeSet<&String> = step
+            .inputs
+            .iter()
+            .filter_map(|input| match &input.binding {
+                Binding::Ref { from: RefSource::Param(name), .. } => Some(name),
+                _ => None,
+            })
+            .filter(|name| !self.checked.plain.contains_key(*name))
+            .collect();
+        if params.is_empty() {
+            return Vec::new();
+        }
+        let fields =
+            params.into_iter().map(|name| (name.clone(), json!(secret_name_template(name)))).collect();
+        vec![Key {
+            name: PlanStep::SECRETS.to_owned(),
+            playbook: String::new(),
+            scope: KeyScope::Execution,
+            source: KeySource::Bound { provider: Provider::Windlass, fields },
+        }]
+    }
+
+    /// The target of the routing context as a template.
+    fn target(&self, step: &Step) -> Option<Value> {
+        let routing = step.routing.as_ref()?;
+        let reference = match &routing.name {
+            RoutingName::Literal(name) => return Some(json!({ routing.kind.key(): raw(name) })),
+            RoutingName::Ref(reference) => format!("{{{{ {} }}}}", reference_source(self.plan, reference)),
+        };
+        Some(match routing.kind {
+            RoutingKind::Any => json!(reference),
+            RoutingKind::Sandbox | RoutingKind::RouteGroup | RoutingKind::RoutingKey => {
+                json!({ routing.kind.key(): reference })
+            }
+        })
+    }
+}
+
+/// What people see as the kind of the step.
+fn kind(step: &Step) -> String {
+    let of_body = match &step.action.body {
+        ActionBody::Builtin(builtin) => builtin.name(),
+        ActionBody::Script(_) | ActionBody::Unknown => "script",
+        ActionBody::Image { .. } => "image",
+    };
+    step.action.name.clone().unwrap_or_else(|| of_body.to_owned())
+}
+
+/// Returns the JSON Schema of the inputs of an execution: the parameters, and under [`crate::inputs::SECRETS`] the names of
+/// the secrets that parameters are bound to.
+pub(super) fn inputs_schema(plan: &Plan, checked: &Checked) -> Value {
+    let mut properties = Map::new();
+    let mut secrets = Map::new();
+    for param in &plan.params {
+        let name = &param.name.text;
+        let mut schema = param.schema.clone().unwrap_or_else(|| json!({}));
+        rebase(&mut schema, name);
+        if let (Value::Object(fields), Some(default)) = (&mut schema, &param.default) {
+            fields.insert("default".to_owned(), default.clone());
+        }
+        properties.insert(name.clone(), schema);
+        secrets.insert(name.clone(), json!({ "type": "string", "minLength": 1 }));
+    }
+    let required = plan.params.iter().filter(|param| param.required && param.default.is_none());
+    let required: Vec<&String> = required.map(|param| &param.name.text).collect();
+    properties.insert(
+        crate::inputs::SECRETS.to_owned(),
+        json!({ "type": "object", "properties": secrets, "additionalProperties": false, crate::inputs::PLAIN: checked.plain }),
+    );
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// References within a schema begin at its root, which is a property now.
+fn rebase(schema: &mut Value, name: &str) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                match field {
+                    Value::String(text) if key == "$ref" && (text == "#" || text.starts_with("#/")) => {
+                        *text = format!("#/properties/{name}{}", &text[1..]);
+                    }
+                    field => rebase(field, name),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rebase(item, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
