@@ -2,6 +2,7 @@
 //! failed run. Time is always passed in.
 
 mod cron;
+mod jitter;
 mod misfire;
 mod overlap;
 mod retry;
@@ -11,7 +12,10 @@ mod timetable;
 mod zone;
 
 pub use cron::{Cron, CronError};
-pub use misfire::{DuePage, Misfire, PlannedOccurrence, SkipReason, plan_due};
+pub use jitter::spread_due_time;
+pub use misfire::{
+    DuePage, Misfire, PlanRules, PlannedOccurrence, PlannedPage, SkipReason, plan_due, plan_page,
+};
 pub use overlap::{ClaimVerdict, Overlap, find_superseded, judge_claim};
 pub use retry::{AfterFailure, RetryPolicy, Strategy, decide_after_failure};
 pub use run::{IllegalRunSignal, RunSignal, RunStatus};

@@ -1,5 +1,6 @@
 //! Occurrences that are due: which of them run, and which are recorded as skipped.
 
+use crate::timetable::Timetable;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,7 @@ pub enum SkipReason {
     LaterThanGrace,
     NewerIsDue,
     Superseded,
+    QueueFull,
 }
 
 impl SkipReason {
@@ -46,8 +48,39 @@ impl SkipReason {
             SkipReason::LaterThanGrace => "skipped due to misfire policy",
             SkipReason::NewerIsDue => "skipped due to run_once_if_late policy",
             SkipReason::Superseded => "superseded by newer queued occurrence",
+            SkipReason::QueueFull => "skipped because too many occurrences of the schedule wait",
         }
     }
+}
+
+/// How due occurrences become runs.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanRules {
+    pub misfire: Misfire,
+    /// How late an occurrence may be under `skip`.
+    pub grace: SignedDuration,
+    /// Occurrences of one page; the rest follow in the next one.
+    pub occurrences_max: usize,
+}
+
+/// A page of due occurrences with the decision about each, and the first occurrence after them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPage {
+    pub planned: Vec<PlannedOccurrence>,
+    pub next: Option<Timestamp>,
+}
+
+/// Plans the occurrences that are due, from the first one without a run on.
+#[must_use]
+pub fn plan_page(timetable: &Timetable, first: Timestamp, now: Timestamp, rules: PlanRules) -> PlannedPage {
+    let mut due = vec![first];
+    let mut next = timetable.next_after(first);
+    while let Some(nominal) = next.filter(|next| *next <= now && due.len() < rules.occurrences_max) {
+        due.push(nominal);
+        next = timetable.next_after(nominal);
+    }
+    let page = DuePage { due: &due, has_newer: next.is_some_and(|next| next <= now) };
+    PlannedPage { planned: plan_due(rules.misfire, page, now, rules.grace), next }
 }
 
 /// Decides about a page of due occurrences. `grace` is how late an occurrence may be under `skip`.

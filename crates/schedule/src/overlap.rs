@@ -37,13 +37,31 @@ pub fn judge_claim(overlap: Overlap, max_concurrency: u32, active: u32) -> Claim
     }
 }
 
+impl Overlap {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Overlap::Allow => "allow",
+            Overlap::Forbid => "forbid",
+            Overlap::QueueLatest => "queue_latest",
+            Overlap::Replace => "replace",
+        }
+    }
+
+    /// Whether a newer occurrence supersedes those that wait.
+    #[must_use]
+    pub fn supersedes(self) -> bool {
+        matches!(self, Overlap::QueueLatest | Overlap::Replace)
+    }
+}
+
 /// Returns the runs that a newer one supersedes, out of those of one schedule that wait for their first attempt, the
 /// oldest first. Retries are no part of them: an occurrence that has begun is carried to its end.
 #[must_use]
 pub fn find_superseded<Run>(overlap: Overlap, waiting: &[Run]) -> &[Run] {
-    match overlap {
-        Overlap::QueueLatest | Overlap::Replace => &waiting[..waiting.len().saturating_sub(1)],
-        Overlap::Allow | Overlap::Forbid => &[],
+    match overlap.supersedes() {
+        true => &waiting[..waiting.len().saturating_sub(1)],
+        false => &[],
     }
 }
 

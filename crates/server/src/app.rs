@@ -64,6 +64,8 @@ pub struct App {
     pub schedule_bell: Notify,
     /// Rings when a routing target has changed.
     pub routing_bell: Notify,
+    /// Rings when a dead letter may have been written.
+    pub notice_bell: Notify,
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
@@ -141,6 +143,7 @@ impl App {
             sign_in_codes: SignInCodes::default(),
             schedule_bell: Notify::new(),
             routing_bell: Notify::new(),
+            notice_bell: Notify::new(),
             pulse,
             remote,
             traces,

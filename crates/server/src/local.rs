@@ -12,6 +12,7 @@ use crate::remote::RemoteWorkers;
 use crate::rights::{TenantRights, Variables};
 use crate::routes;
 use crate::routing;
+use crate::scheduler;
 use crate::settings::{DATA, Settings};
 use crate::socket::FolderSocket;
 use crate::storage::{Storage, StorageLimits};
@@ -23,8 +24,9 @@ use axum::http::{Method, Request};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 use windlass_engine::{Folder, Handle};
 use windlass_store::sqlite::Sqlite;
@@ -41,6 +43,7 @@ pub struct Local {
     /// None if the folder is only read.
     embedded: Option<Embedded>,
     socket: Option<FolderSocket>,
+    scheduler: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Local {
@@ -104,7 +107,13 @@ impl Local {
 
     fn with(app: App, embedded: Option<Embedded>) -> Local {
         let app = Arc::new(app);
-        Local { router: routes::router(app.clone()), app, embedded, socket: None }
+        Local {
+            router: routes::router(app.clone()),
+            app,
+            embedded,
+            socket: None,
+            scheduler: Mutex::default(),
+        }
     }
 
     /// Lets other commands in the folder use this engine, and starts steps whose route is ready. Must be called in a runtime.
@@ -114,6 +123,12 @@ impl Local {
             tokio::spawn(routing::run(self.app.clone()));
         }
         Ok(())
+    }
+
+    /// Starts the work of schedules until the engine is stopped. Must be called in a runtime.
+    pub fn start_schedules(&self) {
+        let mut scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
+        scheduler.get_or_insert_with(|| tokio::spawn(scheduler::run(self.app.clone())));
     }
 
     /// Problems of the folder that do not keep the engine from running.
@@ -150,6 +165,11 @@ impl Local {
         self.app.stops();
         if let Some(socket) = self.socket.take() {
             socket.finish(FINISH_MAX).await;
+        }
+        let scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(scheduler) = scheduler {
+            // Its programs are cancelled with it, as at the stop of a server.
+            scheduler.await?;
         }
         match self.embedded {
             Some(embedded) => tokio::task::spawn_blocking(move || embedded.stop()).await?,

@@ -1,6 +1,7 @@
 //! Metrics for Prometheus.
 
 use crate::app::App;
+use crate::host::now;
 use crate::problem::Problem;
 use anyhow::anyhow;
 use axum::extract::{MatchedPath, Request};
@@ -12,7 +13,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Folder, GroupLoad, Load, Request as Ask, Tally};
-use windlass_store::Outbox as _;
+use windlass_store::{Outbox as _, ScheduleLoad, Schedules as _};
 
 /// Buckets of histograms, from a sync on a fast disk to a delay that users notice.
 const SECONDS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -68,12 +69,29 @@ pub(crate) async fn render(app: &App) -> Result<String, Problem> {
     gauge!("windlass_group_workers").set(sum(|load| load.workers));
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
+    record_schedules(app).await?;
     gauge!("windlass_store_log_bytes").set(log_bytes(app) as f64);
     if let Some(free) = app.storage.free() {
         gauge!("windlass_disk_free_bytes").set(free as f64);
     }
     gauge!("windlass_disk_full").set(f64::from(u8::from(app.storage.is_disk_full())));
     Ok(HANDLE.get().map(PrometheusHandle::render).unwrap_or_default())
+}
+
+async fn record_schedules(app: &App) -> Result<(), Problem> {
+    let load = app.readers.look(|reader| reader.schedule_load(now())).await?;
+    let ScheduleLoad { schedules, enabled, due, waiting, active, dead_letters } = load;
+    for (name, count) in [
+        ("windlass_schedules", schedules),
+        ("windlass_schedules_enabled", enabled),
+        ("windlass_schedule_runs_due", due),
+        ("windlass_schedule_runs_waiting", waiting),
+        ("windlass_schedule_runs_active", active),
+        ("windlass_dead_letters", dead_letters),
+    ] {
+        gauge!(name).set(count as f64);
+    }
+    Ok(())
 }
 
 fn log_bytes(app: &App) -> u64 {
@@ -142,6 +160,24 @@ fn record_load(load: &Load) {
 
 fn describe() {
     describe_histogram!("windlass_commit_seconds", "Duration of a batch of commits");
+    describe_histogram!(
+        "windlass_schedule_start_lag_seconds",
+        "Time from the due time of a schedule's run to its start"
+    );
+    describe_gauge!("windlass_schedules", "Schedules");
+    describe_gauge!("windlass_schedules_enabled", "Schedules that are enabled");
+    describe_gauge!("windlass_schedule_runs_due", "Runs of schedules that are due and wait");
+    describe_gauge!(
+        "windlass_schedule_runs_waiting",
+        "Runs of schedules that wait for their time, such as retries"
+    );
+    describe_gauge!("windlass_schedule_runs_active", "Runs of schedules that are claimed or running");
+    describe_gauge!("windlass_dead_letters", "Dead letters that are not resolved");
+    describe_counter!("windlass_schedule_runs_total", "Runs of schedules that ended, by outcome");
+    describe_counter!(
+        "windlass_schedule_occurrences_missed_total",
+        "Occurrences of schedules that were skipped because they were late"
+    );
     describe_histogram!("windlass_http_request_seconds", "Duration of requests, by route");
     describe_gauge!("windlass_queue_depth", "Steps that wait for a free slot");
     describe_gauge!("windlass_steps_in_flight", "Steps that workers run");

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use windlass_engine::{Answer, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Applied, Artifacts, Entry, Retention as _};
+use windlass_store::{Applied, Artifacts, Entry, Retention as _, ScheduleWrite};
 
 /// Time between two prunings, and from the start to the first.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -17,6 +17,8 @@ const FIRST: Duration = Duration::from_secs(60);
 const PAGE: usize = 64;
 /// Maximum number of rows deleted in one transaction, which takes a few milliseconds.
 const ROWS: usize = 1_000;
+/// Maximum number of occurrences of schedules deleted in one transaction.
+const OCCURRENCES: usize = 200;
 /// Minimum age of a deleted artifact: a recent one may be referenced by rows that are not written yet.
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
@@ -43,7 +45,7 @@ impl Pruner {
         Ok(Pruner { reader, artifacts, engine })
     }
 
-    /// Deletes executions that ended before this time, and artifacts without references. Blocks on the disk.
+    /// Deletes executions and runs of schedules that ended before this time, and artifacts without references. Blocks on the disk.
     pub fn run(&mut self, ended_before: Millis) -> anyhow::Result<Pruned> {
         let mut pruned = Pruned::default();
         // A deletion that an earlier process began is finished first.
@@ -57,6 +59,7 @@ impl Pruner {
             pruned.executions += gone;
             self.clear()?;
         }
+        self.prune_runs(ended_before)?;
         let put_before = SystemTime::now().checked_sub(FRESH).context("the system clock is before 1970")?;
         let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
         (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
@@ -68,6 +71,12 @@ impl Pruner {
         let forget = executions.into_iter().map(|execution| Entry::Forget { execution });
         let applied = self.keep(forget.collect())?;
         Ok(applied.iter().filter(|applied| **applied == Applied::Done).count() as u64)
+    }
+
+    fn prune_runs(&self, ended_before: Millis) -> anyhow::Result<()> {
+        let prune = || ScheduleWrite::Prune { ended_before, occurrences_max: OCCURRENCES };
+        while self.keep(vec![Entry::Schedule(Box::new(prune()))])? == [Applied::Done] {}
+        Ok(())
     }
 
     fn clear(&self) -> anyhow::Result<()> {

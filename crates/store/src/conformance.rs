@@ -13,6 +13,7 @@ mod outbox;
 mod quarantine;
 mod registry;
 mod retention;
+mod schedule_queues;
 mod schedules;
 mod secrets;
 mod state;
@@ -33,6 +34,7 @@ pub use outbox::*;
 pub use quarantine::*;
 pub use registry::*;
 pub use retention::*;
+pub use schedule_queues::*;
 pub use schedules::*;
 pub use secrets::*;
 pub use state::*;
@@ -143,6 +145,12 @@ macro_rules! conformance_tests {
             sch_10_sch_11_an_expired_lease_returns_a_claimed_run_and_fails_a_running_one
             sch_14_a_renewed_lease_does_not_expire
             sch_23_a_newer_occurrence_supersedes_one_that_waits
+            occurrences_beyond_a_full_queue_are_skipped_with_that_reason
+            a_backfill_starts_what_has_no_run_and_what_was_skipped
+            a_second_backfill_of_the_same_time_starts_nothing
+            a_notice_is_written_with_its_dead_letter_and_sent_until_it_arrives
+            runs_are_pruned_with_their_whole_occurrence
+            an_open_dead_letter_keeps_its_runs
             a_run_that_waits_can_be_cancelled
             a_dead_letter_is_resolved_once
             a_run_without_a_lease_ends_with_its_execution

@@ -61,9 +61,10 @@ pub use registry::{
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use schedules::{
-    Attention, DeadLetterId, DeadLetterQuery, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease,
-    RunOutcome, RunQuery, RunResult, ScheduleId, ScheduleQuery, ScheduleRunId, ScheduleWrite, Schedules,
-    StoredDeadLetter, StoredRun, StoredSchedule,
+    Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, NewRun, NoticeAttempt,
+    OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunQuery, RunResult, ScheduleId, ScheduleLoad,
+    ScheduleQuery, ScheduleRunId, ScheduleWrite, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
+    WaitingPage, WaitingQuery,
 };
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};

@@ -1,6 +1,7 @@
 //! Schedules, their runs and dead letters. Writes are entries; each is one transaction with everything that follows from
 //! it (K10).
 
+use crate::commit::WorkflowId;
 use crate::origin::Tenant;
 use crate::store::StoreResult;
 use windlass_kernel::{ExecutionId, Millis};
@@ -37,6 +38,12 @@ pub struct StoredSchedule {
     /// Time of the next occurrence that has no run yet.
     pub next_run_at: Option<Millis>,
     pub last_run_at: Option<Millis>,
+    /// The definition that an http or shell target became.
+    pub definition: Option<WorkflowId>,
+    /// The workflow whose trigger made the schedule.
+    pub workflow: Option<WorkflowId>,
+    /// Receives a request for every dead letter.
+    pub dead_letter_url: Option<String>,
     pub created_at: Millis,
     pub updated_at: Millis,
 }
@@ -47,6 +54,8 @@ pub struct NewRun {
     pub id: ScheduleRunId,
     pub occurrence_key: String,
     pub nominal_time: Millis,
+    /// The earliest time at which it starts.
+    pub due_time: Millis,
     /// Why it never runs; None if it is to run.
     pub skipped: Option<String>,
     /// JSON that is kept until the run ends: the reason of a trigger.
@@ -89,6 +98,17 @@ pub enum RunOutcome {
     Cancelled,
 }
 
+impl RunOutcome {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RunOutcome::Succeeded => "succeeded",
+            RunOutcome::Failed => "failed",
+            RunOutcome::Cancelled => "cancelled",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunResult {
     pub http_status_code: Option<u16>,
@@ -117,8 +137,12 @@ pub enum ScheduleWrite {
     Delete { tenant: Tenant, schedule: ScheduleId },
     /// `Conflict` when the schedule was changed or planned meanwhile.
     Plan(Box<OccurrencePlan>),
-    /// Adds a run besides the planned ones; `Duplicate` when the tenant has no such schedule.
+    /// Adds a run besides the planned ones; `Duplicate` when the tenant has no such schedule, `Conflict` when too many of
+    /// its runs wait.
     Trigger { tenant: Tenant, schedule: ScheduleId, run: Box<NewRun>, at: Millis },
+    /// Adds runs for past occurrences, as far as none has one that was not skipped. `Duplicate` when the tenant has no such
+    /// schedule, `Conflict` when too many of its runs would wait.
+    Backfill { tenant: Tenant, schedule: ScheduleId, runs: Vec<NewRun>, at: Millis },
     /// Takes a run under a lease. `Conflict` when it must wait, `Fenced` when it is not waiting any more.
     Claim { lease: RunLease, at: Millis },
     /// A claimed run begins, with its execution if that could be started. Without `keeps_lease` the run belongs to its
@@ -132,14 +156,19 @@ pub enum ScheduleWrite {
     },
     /// A claimed run waits again.
     Release { run: ScheduleRunId, lease_key: LeaseKey, at: Millis },
-    /// Renews all leases of a worker; `Duplicate` when it has none.
-    Renew { worker_id: String, at: Millis, expires_at: Millis },
+    /// Renews the leases of a worker on these runs; `Duplicate` when it has none of them. A lease that is left out expires.
+    Renew { worker_id: String, held: Vec<ScheduleRunId>, at: Millis, expires_at: Millis },
     /// Ends a run: receipts, its retry or dead letter and the end of its lease are one transaction.
     Finish { run: ScheduleRunId, holder: RunHolder, outcome: RunOutcome, result: Box<RunResult>, at: Millis },
     /// Cancels a run that waits. `Conflict` when it is active or has ended, `Duplicate` when the tenant has no such run.
     Cancel { tenant: Tenant, run: ScheduleRunId, reason: String, at: Millis },
     /// Recovers runs whose lease expired, and those of every other worker if this one is the only one alive.
     Expire { at: Millis, only_worker: Option<String> },
+    /// Records an attempt to send the notice of a dead letter; `Duplicate` when there is none.
+    Notice(NoticeAttempt),
+    /// Deletes the runs of occurrences that ended before a time, with their receipts and resolved dead letters. `Duplicate`
+    /// when there is none.
+    Prune { ended_before: Millis, occurrences_max: usize },
     /// Resolves a dead letter: with a new run it is redriven, without one discarded. `Conflict` when it was resolved
     /// before, `Duplicate` when the tenant has no such letter.
     Resolve { tenant: Tenant, letter: DeadLetterId, redriven: Option<Box<NewRun>>, at: Millis },
@@ -190,20 +219,16 @@ pub trait Schedules {
 
     fn schedules(&mut self, query: &ScheduleQuery) -> StoreResult<Vec<StoredSchedule>>;
 
-    /// Returns enabled schedules of all tenants with an occurrence until a time, the earliest first.
+    /// Returns enabled schedules of all tenants with an occurrence until a time: as many of the latest ones as of the
+    /// earliest, so that schedules with a long backlog do not delay the others.
     fn due_schedules(&mut self, until: Millis, limit: usize) -> StoreResult<Vec<StoredSchedule>>;
 
     fn schedule_run(&mut self, tenant: &Tenant, id: ScheduleRunId) -> StoreResult<Option<StoredRun>>;
 
     fn schedule_runs(&mut self, query: &RunQuery) -> StoreResult<Vec<StoredRun>>;
 
-    /// Returns runs of all tenants that wait and are due, the earliest first, after a given one.
-    fn waiting_runs(
-        &mut self,
-        after: Option<(Millis, ScheduleRunId)>,
-        until: Millis,
-        limit: usize,
-    ) -> StoreResult<Vec<StoredRun>>;
+    /// Returns runs of all tenants that wait and are due: the earliest ones of every schedule, schedule by schedule.
+    fn waiting_runs(&mut self, query: WaitingQuery) -> StoreResult<WaitingPage>;
 
     /// Returns active runs of a schedule.
     fn active_runs(&mut self, schedule: ScheduleId, limit: usize) -> StoreResult<Vec<StoredRun>>;
@@ -218,6 +243,24 @@ pub trait Schedules {
     /// Returns the times at which something is to be done next. Of runs that wait, those due after a time count.
     fn next_attention(&mut self, after: Millis) -> StoreResult<Attention>;
 
+    /// Returns runs of a schedule by the nominal time of their occurrence, the earliest first.
+    fn nominal_runs(
+        &mut self,
+        schedule: ScheduleId,
+        window: (Millis, Millis),
+        limit: usize,
+    ) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns all attempts at the newest occurrences of a schedule, the newest occurrence first, the first attempt first.
+    fn chains(&mut self, schedule: ScheduleId, occurrences: usize) -> StoreResult<Vec<StoredRun>>;
+
+    /// Returns notices of all tenants that are due until a time, the earliest first.
+    fn due_notices(&mut self, until: Millis, limit: usize) -> StoreResult<Vec<DeadLetterNotice>>;
+
+    fn count_schedules(&mut self, tenant: &Tenant) -> StoreResult<usize>;
+
+    fn schedule_load(&mut self, now: Millis) -> StoreResult<ScheduleLoad>;
+
     fn receipts(&mut self, run: ScheduleRunId) -> StoreResult<Vec<(Receipt, Millis)>>;
 
     fn dead_letter(&mut self, tenant: &Tenant, id: DeadLetterId) -> StoreResult<Option<StoredDeadLetter>>;
@@ -231,6 +274,58 @@ pub struct Attention {
     pub occurrence: Option<Millis>,
     pub run: Option<Millis>,
     pub lease_expiry: Option<Millis>,
+    pub notice: Option<Millis>,
+}
+
+/// Counts over all tenants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScheduleLoad {
+    pub schedules: u64,
+    pub enabled: u64,
+    /// Runs that wait although they are due.
+    pub due: u64,
+    /// Runs that wait for their time: retries and occurrences with jitter.
+    pub waiting: u64,
+    pub active: u64,
+    /// Dead letters that are not resolved.
+    pub dead_letters: u64,
+}
+
+/// A request about a dead letter that is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterNotice {
+    pub letter: StoredDeadLetter,
+    pub url: String,
+    /// Attempts so far.
+    pub attempts: u32,
+}
+
+/// The result of an attempt to send a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeAttempt {
+    pub letter: DeadLetterId,
+    pub attempts: u32,
+    /// Time of the next attempt; None if it was delivered or is given up.
+    pub due: Option<Millis>,
+    pub error_text: Option<String>,
+}
+
+/// Runs that wait, of some schedules in the order of their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingQuery {
+    pub after: ScheduleId,
+    /// The runs are due until this time.
+    pub until: Millis,
+    pub schedules: usize,
+    /// Runs of one schedule.
+    pub each: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitingPage {
+    pub runs: Vec<StoredRun>,
+    /// The last schedule of the page; None if no schedule is after the given one.
+    pub last: Option<ScheduleId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -118,6 +118,18 @@ impl Client {
         }
     }
 
+    /// Starts the work of schedules in this process, until the client is stopped. False if another process does.
+    pub fn start_schedules(&self) -> bool {
+        let _context = self.runtime.enter();
+        match &**self.connection.borrow() {
+            Connection::InProcess(local) => {
+                local.start_schedules();
+                true
+            }
+            Connection::Http { .. } => false,
+        }
+    }
+
     /// The flag with which a command reaches the same API.
     pub fn flag(&self) -> &str {
         &self.flag

@@ -37,6 +37,7 @@ mod rig;
 mod rights;
 mod rows;
 mod sagas;
+mod schedule_operations;
 mod schedules;
 mod secure;
 mod starting;

@@ -17,7 +17,8 @@ pub struct Fields<'d> {
 }
 
 /// Names that the server manages. They are accepted, so that a document that was read can be sent back, and ignored.
-const MANAGED: [&str; 6] = ["id", "paused_at", "next_run_at", "last_run_at", "created_at", "updated_at"];
+const MANAGED: [&str; 7] =
+    ["id", "workflow_id", "paused_at", "next_run_at", "last_run_at", "created_at", "updated_at"];
 
 impl<'d> Fields<'d> {
     pub fn of(value: &'d Value, path: &str) -> Fields<'d> {

@@ -23,6 +23,8 @@ const SECONDS_MAX: u64 = 366 * 86_400;
 /// Runs of one schedule at the same time; more would be all slots of a server.
 const CONCURRENCY_MAX: u64 = 1_000;
 const ATTEMPTS_MAX: u64 = 1_000;
+/// A day in seconds: a longer delay is another schedule.
+const JITTER_MAX: u64 = 86_400;
 
 /// Policies for the runs of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct RunPolicy {
     pub misfire: Misfire,
     pub timeout_seconds: u32,
     pub max_concurrency: u32,
+    /// Occurrences start up to this time after their nominal time, each with a delay of its own.
+    #[serde(default)]
+    pub jitter_seconds: u32,
 }
 
 /// A schedule without what the server manages.
@@ -42,6 +47,8 @@ pub struct ScheduleSpec {
     pub target: Target,
     pub policy: RunPolicy,
     pub retry: RetryPolicy,
+    /// Address that receives a request for every dead letter.
+    pub dead_letter_webhook: Option<String>,
     /// The expression of a cron schedule.
     expr: Option<String>,
 }
@@ -76,11 +83,21 @@ impl ScheduleSpec {
         problems.extend(wrong);
         let (retry, wrong) = parse_retry(top.optional_object("retry"));
         problems.extend(wrong);
+        let dead_letter_webhook = top.text("dead_letter_webhook");
         problems.extend(top.finish());
         match (name, zone, cadence, target) {
             (Some(name), Some(zone), Some(cadence), Some(target)) if problems.is_empty() => {
                 let timetable = Timetable { cadence, zone, start_at, end_at };
-                Ok(ScheduleSpec { name, enabled, timetable, target, policy, retry, expr })
+                Ok(ScheduleSpec {
+                    name,
+                    enabled,
+                    timetable,
+                    target,
+                    policy,
+                    retry,
+                    dead_letter_webhook,
+                    expr,
+                })
             }
             _ => Err(problems),
         }
@@ -127,6 +144,7 @@ impl ScheduleSpec {
             "retry": self.retry,
             "start_at": time(start_at),
             "end_at": time(end_at),
+            "dead_letter_webhook": self.dead_letter_webhook,
         });
         match document {
             Value::Object(fields) => fields,
@@ -212,6 +230,7 @@ fn parse_policy(given: Option<Fields<'_>>) -> (RunPolicy, Vec<FieldProblem>) {
         misfire: Misfire::RunOnceIfLate,
         timeout_seconds: 300,
         max_concurrency: 1,
+        jitter_seconds: 0,
     };
     let Some(mut fields) = given else { return (default, Vec::new()) };
     let policy = RunPolicy {
@@ -221,6 +240,7 @@ fn parse_policy(given: Option<Fields<'_>>) -> (RunPolicy, Vec<FieldProblem>) {
         max_concurrency: fields
             .number("max_concurrency", 1..=CONCURRENCY_MAX)
             .unwrap_or(default.max_concurrency),
+        jitter_seconds: fields.number("jitter_seconds", 0..=JITTER_MAX).unwrap_or(default.jitter_seconds),
     };
     (policy, fields.finish())
 }

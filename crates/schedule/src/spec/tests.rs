@@ -38,9 +38,10 @@ fn fields_have_defaults_of_their_own() {
             "name": "tick", "enabled": true, "timezone": "UTC",
             "schedule": { "kind": "cron", "expr": "0 6 * * *" },
             "target": { "kind": "shell", "command": "true", "args": [], "env": {}, "cwd": null },
-            "policy": { "overlap": "replace", "misfire": "run_once_if_late", "timeout_seconds": 300, "max_concurrency": 1 },
+            "policy": { "overlap": "replace", "misfire": "run_once_if_late", "timeout_seconds": 300, "max_concurrency": 1,
+                "jitter_seconds": 0 },
             "retry": { "max_attempts": 3, "strategy": "exponential", "initial_delay_seconds": 30, "max_delay_seconds": 900 },
-            "start_at": null, "end_at": null,
+            "start_at": null, "end_at": null, "dead_letter_webhook": null,
         })
     );
 }

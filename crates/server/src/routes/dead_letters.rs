@@ -148,6 +148,7 @@ async fn redrive_dead_letter(
         id: number,
         occurrence_key: format!("manual:{run_id}"),
         nominal_time: at,
+        due_time: at,
         skipped: None,
         note: Some(json!({ "redriven": letter.occurrence_key }).to_string()),
     };

@@ -6,38 +6,36 @@
 //! | [`stored`] | the JSON column of a schedule |
 //! | [`target`] | the definition that an http or shell target becomes |
 //! | [`plan`] | due occurrences become runs |
+//! | [`dispatch`] | runs that are due are claimed |
+//! | [`held`] | the runs that this process holds, and how many it may hold |
 //! | [`work`] | one claimed run from its start to its end |
 //! | [`outcome`] | the result of a run, read from its execution |
+//! | [`notices`] | requests about dead letters |
 
+mod dispatch;
+mod held;
+mod notices;
 mod outcome;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod stored;
 pub(crate) mod target;
 mod work;
 
 use crate::app::App;
-use crate::host::{now, seed};
+use crate::host::now;
 use crate::ids;
 use crate::problem::Problem;
-use std::collections::BTreeSet;
+use held::HeldRuns;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass_kernel::Millis;
-use windlass_schedule::Overlap;
-use windlass_store::{
-    Applied, Entry, LeaseKey, RunLease, ScheduleId, ScheduleWrite, Schedules as _, StoredRun,
-};
+use windlass_store::{Applied, Entry, ScheduleId, ScheduleWrite, Schedules as _};
 use work::Work;
 pub(crate) use work::cancel_execution;
 
-/// Time after which the runs of a worker that does not renew its leases are recovered.
-const LEASE_TTL: Duration = Duration::from_secs(30);
-const RENEW_EVERY: Duration = LEASE_TTL.checked_div(2).expect("half of it");
-/// Runs that are claimed in one transaction.
+/// Runs that are read at a time.
 const PAGE: usize = 256;
-/// Claimed and running runs of this process; others wait.
-const JOBS_MAX: usize = 4_000;
 /// Maximum time between two looks: the clock may be set forward.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const LOOK_SOON: Duration = Duration::from_millis(500);
@@ -45,8 +43,6 @@ const LOOK_SOON: Duration = Duration::from_millis(500);
 const LOOK_MIN: Duration = Duration::from_millis(5);
 /// Pause after an error of the server.
 const TROUBLE: Duration = Duration::from_secs(1);
-/// Active runs of one schedule that a newer one cancels at a time.
-const REPLACED_MAX: usize = 1_000;
 
 /// Starts the work of schedules until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
@@ -54,8 +50,12 @@ pub(crate) async fn run(app: Arc<App>) {
         Ok(number) => number,
         Err(problem) => return tracing::error!(%problem, "schedules start no work"),
     };
-    let worker_id = format!("wrk_{number:032x}");
-    Scheduler { app, worker_id, jobs: JoinSet::new(), renewed: Instant::now() }.run().await;
+    let (worker_id, held) = (format!("wrk_{number:032x}"), Arc::<HeldRuns>::default());
+    let renewal = tokio::spawn(renew_leases(app.clone(), worker_id.clone(), held.clone()));
+    let notices = tokio::spawn(notices::run(app.clone()));
+    Scheduler { app, worker_id, held, jobs: JoinSet::new(), turn: ScheduleId(0) }.run().await;
+    renewal.abort();
+    let _ = notices.await;
 }
 
 /// Writes one change of schedules.
@@ -64,12 +64,34 @@ pub(crate) async fn store(app: &App, write: ScheduleWrite) -> Result<Applied, Pr
     applied.first().copied().ok_or_else(|| Problem::internal("a write was not answered"))
 }
 
+/// Renews the leases of held runs at half of their time. It is a task of its own, because the work of a look may take longer.
+async fn renew_leases(app: Arc<App>, worker_id: String, held: Arc<HeldRuns>) {
+    let every = app.settings.lease_ttl / 2;
+    loop {
+        tokio::time::sleep(every).await;
+        let (held, worker_id, at) = (held.runs(), worker_id.clone(), now());
+        if held.is_empty() {
+            continue;
+        }
+        let renew = ScheduleWrite::Renew { worker_id, held, at, expires_at: lease_expiry(&app, at) };
+        if let Err(problem) = store(&app, renew).await {
+            tracing::warn!(%problem, "cannot renew the leases of runs");
+        }
+    }
+}
+
+fn lease_expiry(app: &App, at: Millis) -> Millis {
+    at.plus(u64::try_from(app.settings.lease_ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
 struct Scheduler {
     app: Arc<App>,
     worker_id: String,
+    held: Arc<HeldRuns>,
     /// Runs that this process has claimed, or whose executions it waits for.
     jobs: JoinSet<()>,
-    renewed: Instant,
+    /// The schedule after which the next look begins, so that none of them is always the last one.
+    turn: ScheduleId,
 }
 
 impl Scheduler {
@@ -88,7 +110,7 @@ impl Scheduler {
             });
             tokio::select! {
                 () = app.schedule_bell.notified() => {}
-                Some(_) = self.jobs.join_next() => {}
+                Some(_) = self.jobs.join_next() => while self.jobs.try_join_next().is_some() {},
                 () = tokio::time::sleep(pause.max(LOOK_MIN)) => {}
                 () = app.stopped() => break,
             }
@@ -115,9 +137,8 @@ impl Scheduler {
 
     /// Does everything that is due. Returns the time until something is due again.
     async fn look(&mut self) -> Result<Duration, Problem> {
-        self.renew().await?;
         plan::plan_due(&self.app).await?;
-        let is_blocked_by_end = self.dispatch().await?;
+        let dispatched = self.dispatch().await?;
         let at = now();
         let next = self.app.followers.look(move |reader| reader.next_attention(at)).await?;
         if next.lease_expiry.is_some_and(|expiry| expiry <= at) {
@@ -126,88 +147,6 @@ impl Scheduler {
         }
         let times = [next.occurrence, next.run, next.lease_expiry].into_iter().flatten();
         let pause = times.min().map_or(LOOK_EVERY, |next| Duration::from_millis(next.since(at)));
-        let until_renewal = RENEW_EVERY.saturating_sub(self.renewed.elapsed());
-        let pause = if self.jobs.is_empty() { pause } else { pause.min(until_renewal) };
-        Ok(if is_blocked_by_end { pause.min(LOOK_SOON) } else { pause.min(LOOK_EVERY) })
+        Ok(if dispatched.needs_another_look { pause.min(LOOK_SOON) } else { pause.min(LOOK_EVERY) })
     }
-
-    async fn renew(&mut self) -> Result<(), Problem> {
-        if self.jobs.is_empty() || self.renewed.elapsed() < RENEW_EVERY {
-            return Ok(());
-        }
-        let (at, worker_id) = (now(), self.worker_id.clone());
-        store(&self.app, ScheduleWrite::Renew { worker_id, at, expires_at: expiry(at) }).await?;
-        self.renewed = Instant::now();
-        Ok(())
-    }
-
-    /// Claims runs that are due. Returns whether one waits for something that no run of this process will report.
-    async fn dispatch(&mut self) -> Result<bool, Problem> {
-        let (mut after, mut blocked) = (None, BTreeSet::new());
-        loop {
-            let until = now();
-            let page = self.app.followers.look(move |reader| reader.waiting_runs(after, until, PAGE)).await?;
-            let room = JOBS_MAX.saturating_sub(self.jobs.len());
-            let Some(last) = page.last().filter(|_| room > 0) else { break };
-            after = Some((last.due_time, last.id));
-            let wanted = page.into_iter().filter(|run| !blocked.contains(&run.schedule));
-            let refused = self.claim(wanted.take(room).collect()).await?;
-            blocked.extend(refused);
-        }
-        let mut is_blocked_by_end = false;
-        for schedule in blocked {
-            is_blocked_by_end |= self.unblock(schedule).await?;
-        }
-        Ok(is_blocked_by_end)
-    }
-
-    /// Claims runs in one transaction and begins with them. Returns the schedules whose runs must wait.
-    async fn claim(&mut self, runs: Vec<StoredRun>) -> Result<Vec<ScheduleId>, Problem> {
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let at = now();
-        let claims: Vec<(StoredRun, RunLease)> = runs
-            .into_iter()
-            .map(|run| {
-                let (id, worker_id, lease_key) = (run.id, self.worker_id.clone(), LeaseKey(seed()));
-                (run, RunLease { run: id, worker_id, lease_key, expires_at: expiry(at) })
-            })
-            .collect();
-        let writes = claims.iter().map(|(_, lease)| ScheduleWrite::Claim { lease: lease.clone(), at });
-        let entries = writes.map(|write| Entry::Schedule(Box::new(write))).collect();
-        let applied = self.app.store_entries(entries).await?;
-        let mut refused = Vec::new();
-        for ((run, lease), applied) in claims.into_iter().zip(applied) {
-            match applied {
-                Applied::Done => {
-                    self.jobs.spawn(Work::claimed(self.app.clone(), run, lease.lease_key).begin());
-                }
-                Applied::Conflict => refused.push(run.schedule),
-                // Cancelled or superseded meanwhile.
-                _ => {}
-            }
-        }
-        Ok(refused)
-    }
-
-    /// Cancels active runs that a waiting one replaces. Returns whether none is active: then the execution of an earlier
-    /// attempt has not ended, which no run reports.
-    async fn unblock(&mut self, schedule: ScheduleId) -> Result<bool, Problem> {
-        let active =
-            self.app.followers.look(move |reader| reader.active_runs(schedule, REPLACED_MAX)).await?;
-        let Some(first) = active.first() else { return Ok(true) };
-        let tenant = first.tenant.clone();
-        let found = self.app.followers.look(move |reader| reader.schedule(&tenant, schedule)).await?;
-        if found.is_some_and(|schedule| schedule.policy.overlap == Overlap::Replace) {
-            for run in &active {
-                cancel_execution(&self.app, run, "replaced by a newer occurrence", None).await;
-            }
-        }
-        Ok(false)
-    }
-}
-
-fn expiry(at: Millis) -> Millis {
-    at.plus(u64::try_from(LEASE_TTL.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,24 +1,26 @@
 //! Due occurrences become runs, exactly once: a plan is written only if the schedule is as it was when the plan was made.
 
+use super::store;
 use super::stored::{SpecColumn, instant, millis};
 use crate::app::App;
 use crate::host::now;
 use crate::ids;
 use crate::problem::Problem;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use metrics::counter;
 use std::sync::Arc;
 use windlass_kernel::Millis;
-use windlass_schedule::{DuePage, ScheduleSpec, occurrence_key, plan_due as judge_due};
+use windlass_schedule::{PlanRules, PlannedOccurrence, occurrence_key, plan_page, spread_due_time};
 use windlass_store::{
-    Entry, NewRun, OccurrencePlan, ScheduleId, ScheduleRunId, ScheduleWrite, Schedules as _, StoredSchedule,
+    Entry, NewRun, OccurrencePlan, ScheduleRunId, ScheduleWrite, Schedules as _, StoredSchedule,
 };
 
 /// Schedules that are planned in one transaction.
 const SCHEDULES_MAX: usize = 500;
 /// Occurrences of a schedule that become runs at a time; the rest follow at once.
 const OCCURRENCES_MAX: usize = 100;
-/// How late an occurrence may be under the misfire policy `skip`.
-const GRACE: SignedDuration = SignedDuration::from_secs(10);
+/// Occurrences of all schedules in one transaction, as far as each has one.
+const TRANSACTION_MAX: usize = 4_000;
 /// Transactions of one look; whatever is left is due at the next one.
 const ROUNDS_MAX: usize = 100;
 
@@ -30,7 +32,10 @@ pub(super) async fn plan_due(app: &Arc<App>) -> Result<(), Problem> {
         if due.is_empty() {
             return Ok(());
         }
-        let plans = due.iter().map(|schedule| plan(schedule, at)).collect::<Result<Vec<_>, _>>()?;
+        let each = (TRANSACTION_MAX / due.len()).clamp(1, OCCURRENCES_MAX);
+        let plans =
+            due.iter().map(|schedule| plan(app, schedule, at, each)).collect::<Result<Vec<_>, _>>()?;
+        count_planned(&plans);
         let writes = plans.into_iter().map(|plan| ScheduleWrite::Plan(Box::new(plan)));
         // A plan that is refused was overtaken by a change; the next round sees it.
         app.store_entries(writes.map(|write| Entry::Schedule(Box::new(write))).collect()).await?;
@@ -38,7 +43,40 @@ pub(super) async fn plan_due(app: &Arc<App>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn plan(schedule: &StoredSchedule, at: Millis) -> Result<OccurrencePlan, Problem> {
+/// Plans what is due of one schedule, before a change decides about the occurrences after it. Returns the schedule as it is
+/// then.
+pub(crate) async fn plan_before_change(
+    app: &App,
+    schedule: StoredSchedule,
+) -> Result<StoredSchedule, Problem> {
+    let mut schedule = schedule;
+    for _ in 0..ROUNDS_MAX {
+        let at = now();
+        if !schedule.enabled || schedule.next_run_at.is_none_or(|next| next > at) {
+            return Ok(schedule);
+        }
+        let plan = plan(app, &schedule, at, OCCURRENCES_MAX)?;
+        count_planned(std::slice::from_ref(&plan));
+        store(app, ScheduleWrite::Plan(Box::new(plan))).await?;
+        let (tenant, id) = (schedule.tenant.clone(), schedule.id);
+        let found = app.readers.of(&tenant.clone()).look(move |reader| reader.schedule(&tenant, id)).await?;
+        schedule = found.ok_or_else(|| Problem::not_found("schedule", &ids::format_schedule(id)))?;
+    }
+    Err(Problem::conflict("late occurrences of the schedule are being recorded; try again in a moment"))
+}
+
+fn count_planned(plans: &[OccurrencePlan]) {
+    let runs = plans.iter().flat_map(|plan| &plan.runs);
+    let skipped = runs.filter(|run| run.skipped.is_some()).count();
+    counter!("windlass_schedule_occurrences_missed_total").increment(skipped as u64);
+}
+
+fn plan(
+    app: &App,
+    schedule: &StoredSchedule,
+    at: Millis,
+    occurrences_max: usize,
+) -> Result<OccurrencePlan, Problem> {
     let planned_from = schedule.next_run_at.unwrap_or(at);
     let none = OccurrencePlan {
         schedule: schedule.id,
@@ -56,36 +94,29 @@ fn plan(schedule: &StoredSchedule, at: Millis) -> Result<OccurrencePlan, Problem
             return Ok(none);
         }
     };
-    let (due, next) = due_occurrences(&spec, instant(planned_from), instant(at));
-    let page = DuePage { due: &due, has_newer: next.is_some_and(|next| next <= instant(at)) };
-    let planned = judge_due(spec.policy.misfire, page, instant(at), GRACE);
-    let runs = planned.into_iter().map(|planned| {
-        new_run(schedule.id, planned.nominal, planned.skipped.map(|reason| reason.text().to_owned()))
-    });
-    Ok(OccurrencePlan { runs: runs.collect::<Result<_, _>>()?, next_run_at: next.map(millis), ..none })
+    let rules = PlanRules { misfire: spec.policy.misfire, grace: grace(app), occurrences_max };
+    let page = plan_page(&spec.timetable, instant(planned_from), instant(at), rules);
+    let runs = page.planned.into_iter().map(|planned| new_run(schedule, planned));
+    Ok(OccurrencePlan { runs: runs.collect::<Result<_, _>>()?, next_run_at: page.next.map(millis), ..none })
 }
 
-/// Returns a page of occurrences from the first one on that are due, and the first one after the page.
-fn due_occurrences(
-    spec: &ScheduleSpec,
-    first: Timestamp,
-    now: Timestamp,
-) -> (Vec<Timestamp>, Option<Timestamp>) {
-    let mut due = vec![first];
-    let mut next = spec.timetable.next_after(first);
-    while let Some(nominal) = next.filter(|next| *next <= now && due.len() < OCCURRENCES_MAX) {
-        due.push(nominal);
-        next = spec.timetable.next_after(nominal);
-    }
-    (due, next)
+fn grace(app: &App) -> SignedDuration {
+    SignedDuration::try_from(app.settings.misfire_grace).unwrap_or(SignedDuration::MAX)
 }
 
-fn new_run(schedule: ScheduleId, nominal: Timestamp, skipped: Option<String>) -> Result<NewRun, Problem> {
+fn new_run(schedule: &StoredSchedule, planned: PlannedOccurrence) -> Result<NewRun, Problem> {
+    let PlannedOccurrence { nominal, skipped } = planned;
+    let occurrence_key = occurrence_key(&ids::format_schedule(schedule.id), nominal);
+    let due_time = match skipped {
+        None => spread_due_time(&occurrence_key, nominal, schedule.policy.jitter_seconds),
+        Some(_) => nominal,
+    };
     Ok(NewRun {
         id: ScheduleRunId(ids::fresh_number()?),
-        occurrence_key: occurrence_key(&ids::format_schedule(schedule), nominal),
+        occurrence_key,
         nominal_time: millis(nominal),
-        skipped,
+        due_time: millis(due_time),
+        skipped: skipped.map(|reason| reason.text().to_owned()),
         note: None,
     })
 }

@@ -1,21 +1,17 @@
 //! The JSON column of a schedule: the author's document, and what the server needs to start its work.
 
-use crate::ids;
 use crate::problem::{Detail, Problem};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_kernel::Millis;
 use windlass_schedule::{FieldProblem, ScheduleSpec};
-use windlass_store::{StoredSchedule, WorkflowId};
+use windlass_store::StoredSchedule;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SpecColumn {
     /// The document with all its fields.
     pub document: Map<String, Value>,
-    /// Digits of the id of the definition that an http or shell target became.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub definition: Option<String>,
     /// Who created the schedule or changed it last; its executions are started in this name.
     pub by: String,
 }
@@ -34,10 +30,6 @@ impl SpecColumn {
         let document = Value::Object(self.document.clone());
         ScheduleSpec::parse(&document, instant(schedule.created_at))
             .map_err(|problems| refuse_fields(problems.into_iter()))
-    }
-
-    pub(crate) fn workflow(&self) -> Option<WorkflowId> {
-        self.definition.as_deref().and_then(|digits| ids::number("wf_", digits)).map(WorkflowId)
     }
 }
 

@@ -1,8 +1,9 @@
 //! One run: its execution is started, waited for, and its end is the end of the run.
 
+use super::held::HeldRun;
 use super::outcome::RunEnding;
 use super::stored::SpecColumn;
-use super::{store, target};
+use super::{TROUBLE, store, target};
 use crate::app::App;
 use crate::auth::{Caller, Credential, Role};
 use crate::host::now;
@@ -11,6 +12,7 @@ use crate::problem::Problem;
 use crate::routes::executions::key::of_parts;
 use crate::routes::executions::{ExecutionOptions, Trigger, begin_version, view_execution};
 use axum::http::StatusCode;
+use metrics::{counter, histogram};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,7 @@ pub(super) struct Work {
     app: Arc<App>,
     run: StoredRun,
     /// None: the run ends with its execution.
-    lease: Option<LeaseKey>,
+    lease: Option<(HeldRun, LeaseKey)>,
 }
 
 /// The execution of a run, and what is needed to read its result.
@@ -46,7 +48,7 @@ struct Started {
 }
 
 impl Work {
-    pub(super) fn claimed(app: Arc<App>, run: StoredRun, lease: LeaseKey) -> Work {
+    pub(super) fn claimed(app: Arc<App>, run: StoredRun, lease: (HeldRun, LeaseKey)) -> Work {
         Work { app, run, lease: Some(lease) }
     }
 
@@ -63,17 +65,19 @@ impl Work {
     }
 
     pub(super) async fn follow(self) {
-        let done = match (self.run.execution, self.load().await) {
-            (Some(execution), Ok((_, spec))) => {
-                let timeout_seconds = spec.policy.timeout_seconds;
-                self.wait(Started { execution, timeout_seconds }).await
+        let Some(execution) = self.run.execution else { return };
+        while let Err(problem) = self.try_follow(execution).await {
+            tracing::warn!(run = ids::format_run(self.run.id), %problem, "cannot follow a run of a schedule; retrying");
+            self.sleep(TROUBLE).await;
+            if self.app.is_stopping() {
+                return;
             }
-            (_, Err(problem)) => Err(problem),
-            (None, _) => Ok(()),
-        };
-        if let Err(problem) = done {
-            tracing::warn!(run = ids::format_run(self.run.id), %problem, "a run of a schedule is not followed");
         }
+    }
+
+    async fn try_follow(&self, execution: ExecutionId) -> Result<(), Problem> {
+        let timeout_seconds = self.load().await?.1.policy.timeout_seconds;
+        self.wait(Started { execution, timeout_seconds }).await
     }
 
     async fn load(&self) -> Result<(StoredSchedule, ScheduleSpec), Problem> {
@@ -85,7 +89,7 @@ impl Work {
     }
 
     async fn try_begin(&mut self) -> Result<(), Problem> {
-        let Some(lease_key) = self.lease else { return Ok(()) };
+        let Some((_, lease_key)) = self.lease else { return Ok(()) };
         let (schedule, spec) = self.load().await?;
         let started = self.start(&schedule, &spec).await;
         let run = self.run.id;
@@ -104,8 +108,12 @@ impl Work {
             return Ok(());
         }
         if !keeps_lease {
+            // Its place is free for another run.
             self.lease = None;
+            self.app.schedule_bell.notify_one();
         }
+        let started_after = now().since(self.run.due_time) as f64 / 1_000.0;
+        histogram!("windlass_schedule_start_lag_seconds").record(started_after);
         match started {
             Ok(execution) => {
                 self.wait(Started { execution, timeout_seconds: spec.policy.timeout_seconds }).await
@@ -124,7 +132,7 @@ impl Work {
             }
             Target::Http { .. } | Target::Shell { .. } => {
                 let missing = || Problem::internal("the definition of a schedule's target is missing");
-                (column.workflow().ok_or_else(missing)?, None)
+                (schedule.definition.ok_or_else(missing)?, None)
             }
         };
         let run = ids::format_run(self.run.id);
@@ -158,24 +166,30 @@ impl Work {
         let follow = self.app.hub.follow(started.execution);
         loop {
             let changed = follow.next();
-            let is_stopped = tokio::select! {
-                answer = self.app.ask(Request::Await(started.execution)) => {
-                    answer?;
-                    false
-                }
-                () = self.app.stopped() => true,
+            let ending = tokio::select! {
+                ending = self.await_ending(&started) => ending,
+                () = self.app.stopped() => return self.interrupt(&started).await,
             };
-            if is_stopped {
-                return self.interrupt(&started).await;
-            }
-            if let Some(ending) = self.read_ending(&started).await? {
-                return self.finish(Some(started.execution), ending).await;
+            match ending {
+                Ok(Some(ending)) => return self.finish(Some(started.execution), ending).await,
+                Ok(None) => {}
+                Err(problem) => {
+                    // The execution goes on; only its end cannot be read at the moment.
+                    tracing::debug!(run = ids::format_run(self.run.id), %problem, "cannot read an execution; retrying");
+                    self.sleep(TROUBLE).await;
+                    continue;
+                }
             }
             tokio::select! {
                 () = changed => {}
                 () = self.app.stopped() => return self.interrupt(&started).await,
             }
         }
+    }
+
+    async fn await_ending(&self, started: &Started) -> Result<Option<RunEnding>, Problem> {
+        self.app.ask(Request::Await(started.execution)).await?;
+        self.read_ending(started).await
     }
 
     async fn read_ending(&self, started: &Started) -> Result<Option<RunEnding>, Problem> {
@@ -205,8 +219,8 @@ impl Work {
     }
 
     async fn finish(&self, execution: Option<ExecutionId>, ending: RunEnding) -> Result<(), Problem> {
-        let holder = match (self.lease, execution) {
-            (Some(lease), _) => RunHolder::Lease(lease),
+        let holder = match (&self.lease, execution) {
+            (Some((_, lease_key)), _) => RunHolder::Lease(*lease_key),
             (None, Some(execution)) => RunHolder::Execution(execution),
             (None, None) => return Ok(()),
         };
@@ -218,17 +232,19 @@ impl Work {
             result: Box::new(result.clone()),
             at: now(),
         };
-        while let Err(problem) = store(&self.app, finish()).await {
-            if problem.status() != StatusCode::SERVICE_UNAVAILABLE || self.is_stopped() {
-                return Err(problem);
+        loop {
+            match store(&self.app, finish()).await {
+                Ok(_) => break,
+                Err(problem) if problem.status() != StatusCode::SERVICE_UNAVAILABLE => return Err(problem),
+                Err(problem) if self.app.is_stopping() => return Err(problem),
+                Err(_) => self.sleep(AGAIN).await,
             }
-            self.sleep(AGAIN).await;
+        }
+        counter!("windlass_schedule_runs_total", "outcome" => outcome.name()).increment(1);
+        if outcome == RunOutcome::Failed {
+            self.app.notice_bell.notify_one();
         }
         Ok(())
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.app.is_stopping()
     }
 
     async fn sleep(&self, pause: Duration) {

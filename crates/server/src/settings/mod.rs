@@ -36,6 +36,7 @@ pub struct Settings {
     pub tenant_slots: Share,
     pub database_quota: DatabaseQuota,
     pub lease_ttl: Duration,
+    pub misfire_grace: Duration,
     pub readers: usize,
     pub body_limit: usize,
     /// Bytes; 0: no limit.
@@ -150,6 +151,7 @@ impl Settings {
                 tenant: given.bytes_or_none("tenant-database-bytes")?,
             },
             lease_ttl: Duration::from_secs(given.size("lease-ttl-seconds")? as u64),
+            misfire_grace: given.duration("misfire-grace")?,
             readers: given.size("readers")?,
             body_limit: given.bytes("body-limit")?,
             tenant_answers: given.bytes("tenant-answers")?,

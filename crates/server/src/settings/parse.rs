@@ -12,6 +12,9 @@ use toml::{Table, Value};
 use windlass_engine::Share;
 use windlass_worker::egress::Egress;
 
+/// Variables of other programs that mean a setting. The variable of the setting itself has precedence.
+const ALIASES: [(&str, &str); 1] = [("WAKEPLANE_LEASE_TTL_SECONDS", "lease-ttl-seconds")];
+
 /// Values by the name of the setting: the text and its origin.
 #[derive(Debug, Default)]
 pub(super) struct GivenSettings(BTreeMap<&'static str, (String, String)>);
@@ -26,6 +29,11 @@ impl GivenSettings {
     }
 
     pub(crate) fn apply_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
+        for (variable_name, name) in ALIASES {
+            if let Some(text) = variable(variable_name).filter(|text| !text.is_empty()) {
+                self.0.insert(name, (text, variable_name.to_owned()));
+            }
+        }
         for setting in SETTINGS {
             let name = setting.variable();
             // An empty variable counts as not set.

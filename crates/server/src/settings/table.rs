@@ -114,6 +114,12 @@ pub const SETTINGS: &[Setting] = &[
         "30",
         "Time after which the work of a silent worker counts as lost, in seconds",
     ),
+    setting(
+        "misfire-grace",
+        Kind::Duration,
+        "10s",
+        "How late an occurrence of a schedule may be before the misfire policy `skip` skips it",
+    ),
     setting("readers", Kind::Count, "4", "Number of threads that read the store for requests"),
     setting("body-limit", Kind::Bytes, "4MiB", "Maximum size of the body of a request"),
     setting(

@@ -8,16 +8,16 @@ use crate::rules::LEASE_EXPIRED;
 use crate::schedules::{
     Attention, DeadLetterQuery, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome,
     RunQuery, RunResult, ScheduleId, ScheduleQuery, ScheduleRunId, ScheduleWrite, Schedules as _, StoredRun,
-    StoredSchedule,
+    StoredSchedule, WaitingQuery,
 };
 use crate::store::Store;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_schedule::{Misfire, Overlap, RetryPolicy, RunPolicy, RunStatus, Strategy};
 
-const ONE: ScheduleId = ScheduleId(1);
-const MINUTE: i64 = 60_000;
+pub(super) const ONE: ScheduleId = ScheduleId(1);
+pub(super) const MINUTE: i64 = 60_000;
 
-fn schedule(id: u128, name: &str) -> StoredSchedule {
+pub(super) fn schedule(id: u128, name: &str) -> StoredSchedule {
     StoredSchedule {
         id: ScheduleId(id),
         tenant: Tenant::default(),
@@ -29,6 +29,7 @@ fn schedule(id: u128, name: &str) -> StoredSchedule {
             misfire: Misfire::RunOnceIfLate,
             timeout_seconds: 300,
             max_concurrency: 1,
+            jitter_seconds: 0,
         },
         retry: RetryPolicy {
             max_attempts: 2,
@@ -40,37 +41,41 @@ fn schedule(id: u128, name: &str) -> StoredSchedule {
         paused_at: None,
         next_run_at: Some(Millis(MINUTE)),
         last_run_at: None,
+        definition: None,
+        workflow: None,
+        dead_letter_url: None,
         created_at: Millis(1),
         updated_at: Millis(1),
     }
 }
 
-fn with_overlap(overlap: Overlap, max_concurrency: u32) -> StoredSchedule {
+pub(super) fn with_overlap(overlap: Overlap, max_concurrency: u32) -> StoredSchedule {
     let one = schedule(1, "one");
     StoredSchedule { policy: RunPolicy { overlap, max_concurrency, ..one.policy }, ..one }
 }
 
-fn write(store: &mut impl Store, write: ScheduleWrite) -> Applied {
+pub(super) fn write(store: &mut impl Store, write: ScheduleWrite) -> Applied {
     entry(store, Entry::Schedule(Box::new(write)))
 }
 
-fn create(store: &mut impl Store, schedule: StoredSchedule) -> Applied {
+pub(super) fn create(store: &mut impl Store, schedule: StoredSchedule) -> Applied {
     write(store, ScheduleWrite::Create(Box::new(schedule)))
 }
 
-fn new_run(id: u128) -> NewRun {
+pub(super) fn new_run(id: u128) -> NewRun {
     let nominal_time = Millis(i64::try_from(id).expect("a small number") * MINUTE);
     NewRun {
         id: ScheduleRunId(id),
         occurrence_key: format!("one:{id}"),
         nominal_time,
+        due_time: nominal_time,
         skipped: None,
         note: None,
     }
 }
 
 /// Plans the occurrence of a minute; the next one is a minute later.
-fn plan(store: &mut impl Store, minute: u128) -> Applied {
+pub(super) fn plan(store: &mut impl Store, minute: u128) -> Applied {
     let run = new_run(minute);
     let planned_from = run.nominal_time;
     let plan = OccurrencePlan {
@@ -84,7 +89,7 @@ fn plan(store: &mut impl Store, minute: u128) -> Applied {
     write(store, ScheduleWrite::Plan(Box::new(plan)))
 }
 
-fn claim(store: &mut impl Store, run: u128, key: u64, at: i64) -> Applied {
+pub(super) fn claim(store: &mut impl Store, run: u128, key: u64, at: i64) -> Applied {
     let (run, worker_id) = (ScheduleRunId(run), format!("w{key}"));
     let lease = RunLease { run, worker_id, lease_key: LeaseKey(key), expires_at: Millis(at + 30_000) };
     write(store, ScheduleWrite::Claim { lease, at: Millis(at) })
@@ -95,7 +100,7 @@ fn begin(store: &mut impl Store, run: u128, key: u64, keeps_lease: bool) -> Appl
     write(store, ScheduleWrite::Begin { run, lease_key, execution, keeps_lease, at: Millis(70_000) })
 }
 
-fn finish(store: &mut impl Store, run: u128, holder: RunHolder, outcome: RunOutcome) -> Applied {
+pub(super) fn finish(store: &mut impl Store, run: u128, holder: RunHolder, outcome: RunOutcome) -> Applied {
     let receipt =
         Receipt { receipt_kind: "stdout".into(), content_type: "text/plain".into(), body: "hi".into() };
     let result = RunResult {
@@ -109,7 +114,7 @@ fn finish(store: &mut impl Store, run: u128, holder: RunHolder, outcome: RunOutc
     write(store, ScheduleWrite::Finish { run, holder, outcome, result, at })
 }
 
-fn held(key: u64) -> RunHolder {
+pub(super) fn held(key: u64) -> RunHolder {
     RunHolder::Lease(LeaseKey(key))
 }
 
@@ -126,17 +131,17 @@ fn runs<P: ServerSite>(store: &P::Store) -> Vec<StoredRun> {
 }
 
 /// Status and attempt of all runs, by occurrence.
-fn statuses<P: ServerSite>(store: &P::Store) -> String {
+pub(super) fn statuses<P: ServerSite>(store: &P::Store) -> String {
     let texts = runs::<P>(store).into_iter().map(|run| format!("{} {}", run.attempt, run.status.name()));
     texts.collect::<Vec<_>>().join(", ")
 }
 
-fn run<P: ServerSite>(store: &P::Store, id: u128) -> StoredRun {
+pub(super) fn run<P: ServerSite>(store: &P::Store, id: u128) -> StoredRun {
     reader(store).schedule_run(&Tenant::default(), ScheduleRunId(id)).expect("an answer").expect("a run")
 }
 
 /// A store with one schedule and the run of its first minute, claimed under lease 5 and begun.
-fn running<P: ServerSite>(site: &P, schedule: StoredSchedule) -> P::Store {
+pub(super) fn running<P: ServerSite>(site: &P, schedule: StoredSchedule) -> P::Store {
     let mut store = site.open();
     assert_eq!(create(&mut store, schedule), Applied::Done);
     assert_eq!(plan(&mut store, 1), Applied::Done);
@@ -237,13 +242,24 @@ pub fn sch_03_a_run_is_claimed_once_and_within_the_policies_of_its_schedule<P: S
     let mut store = site.open();
     create(&mut store, with_overlap(Overlap::Allow, 2));
     (1..=3).for_each(|minute| assert_eq!(plan(&mut store, minute), Applied::Done));
-    let waiting = |store: &P::Store, after: Option<&StoredRun>, limit: usize| {
-        let after = after.map(|run| (run.due_time, run.id));
-        reader(store).waiting_runs(after, Millis(3 * MINUTE), limit).expect("runs")
+    create(&mut store, StoredSchedule { next_run_at: Some(Millis(0)), ..schedule(2, "two") });
+    let other = NewRun { occurrence_key: "two:1".to_owned(), id: ScheduleRunId(20), ..new_run(2) };
+    let trigger = ScheduleWrite::Trigger {
+        tenant: Tenant::default(),
+        schedule: ScheduleId(2),
+        run: Box::new(other),
+        at: Millis(0),
     };
-    let first = waiting(&store, None, 2);
-    let ids: Vec<u128> = first.iter().chain(&waiting(&store, first.last(), 9)).map(|run| run.id.0).collect();
-    assert_eq!(ids, [1, 2, 3]);
+    write(&mut store, trigger);
+    let waiting = |after: u128, until: i64, schedules: usize, each: usize| {
+        let query = WaitingQuery { after: ScheduleId(after), until: Millis(until * MINUTE), schedules, each };
+        let page = reader(&store).waiting_runs(query).expect("runs");
+        (page.runs.iter().map(|run| run.id.0).collect::<Vec<_>>(), page.last.map(|last| last.0))
+    };
+    assert_eq!(waiting(0, 3, 9, 2), (vec![1, 2, 20], Some(2)), "some of every schedule");
+    assert_eq!(waiting(0, 3, 1, 9), (vec![1, 2, 3], Some(1)));
+    assert_eq!(waiting(1, 1, 9, 9), (vec![], Some(2)), "it is not due");
+    assert_eq!(waiting(2, 3, 9, 9), (vec![], None));
     assert_eq!(claim(&mut store, 1, 5, MINUTE - 1), Applied::Conflict, "it is not due");
     assert_eq!(claim(&mut store, 1, 5, MINUTE), Applied::Done);
     assert_eq!(claim(&mut store, 1, 6, MINUTE), Applied::Fenced, "it is claimed");
@@ -346,10 +362,18 @@ pub fn sch_14_a_renewed_lease_does_not_expire<P: ServerSite>(site: &P) {
     let mut store = running(site, schedule(1, "one"));
     let renew = |worker: &str| ScheduleWrite::Renew {
         worker_id: worker.to_owned(),
+        held: vec![ScheduleRunId(1), ScheduleRunId(99)],
         at: Millis(75_000),
         expires_at: Millis(105_000),
     };
     assert_eq!(write(&mut store, renew("w9")), Applied::Duplicate);
+    let nothing_held = ScheduleWrite::Renew {
+        worker_id: "w5".to_owned(),
+        held: Vec::new(),
+        at: Millis(75_000),
+        expires_at: Millis(105_000),
+    };
+    assert_eq!(write(&mut store, nothing_held), Applied::Duplicate);
     assert_eq!(write(&mut store, renew("w5")), Applied::Done);
     assert_eq!(run::<P>(&store, 1).claim_expires_at, Some(Millis(105_000)));
     assert_eq!(

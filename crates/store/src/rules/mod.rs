@@ -29,8 +29,8 @@ pub use pages::fill_page;
 pub use registry::{ActionVerdict, KnownAction, apply_poll, judge_action, put_target};
 pub use retention::{EndedFacts, may_forget};
 pub use schedules::{
-    FollowUp, LEASE_EXPIRED, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run, expire_run,
-    judge_run_claim, retry_id,
+    FollowUp, LEASE_EXPIRED, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run,
+    expire_run, is_queue_full, judge_run_claim, retry_id,
 };
 pub use timers::{TimerPlace, TimerTable, gate_timer, head_timer, merge_timers, run_timer, table_fires};
 pub use values::{JournalLookup, artifact_keys, load_values};

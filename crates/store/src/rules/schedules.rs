@@ -13,6 +13,15 @@ use windlass_schedule::{
 /// Error of a run whose worker did not renew its lease.
 pub const LEASE_EXPIRED: &str = "worker lease expired during execution";
 
+/// Runs of one schedule that may wait. Without a bound, a schedule whose runs take longer than its interval would fill the
+/// disk; occurrences beyond it are skipped.
+pub const QUEUE_MAX: usize = 1_000;
+
+#[must_use]
+pub fn is_queue_full(waiting: usize) -> bool {
+    waiting >= QUEUE_MAX
+}
+
 /// Facts about a run that a worker wants to claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunClaimFacts {
@@ -139,6 +148,7 @@ mod tests {
             misfire: Misfire::RunOnceIfLate,
             timeout_seconds: 1,
             max_concurrency: 1,
+            jitter_seconds: 0,
         };
         let (status, due_time) = (RunStatus::Pending, Millis(10));
         RunClaimFacts { status, due_time, policy, active: 0, earlier_is_live: false }

@@ -81,10 +81,11 @@ impl Catalog for SqliteReader {
         query_first(&self.conn, &sql, params![tenant.0, workflow_bytes(id)], read_workflow)
     }
 
+    /// Definitions of the targets of schedules are no workflows of a user.
     fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>> {
         let sql = format!(
             "{WORKFLOW} AND (?2 IS NULL OR w.status = ?2) AND (?3 IS NULL OR instr(lower(w.name), lower(?3)) > 0) \
-             ORDER BY w.key DESC LIMIT ?4 OFFSET ?5"
+             AND NOT EXISTS (SELECT 1 FROM schedules s WHERE s.definition = w.id) ORDER BY w.key DESC LIMIT ?4 OFFSET ?5"
         );
         let status = query.status.map(WorkflowStatus::name);
         let bounds = (limit(query.limit), limit(query.offset));

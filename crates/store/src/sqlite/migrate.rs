@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 22] = [
+const MIGRATIONS: [Migration; 23] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -46,6 +46,7 @@ const MIGRATIONS: [Migration; 22] = [
     Migration { number: 20, name: "workers", sql: include_str!("schema/0020_workers.sql") },
     Migration { number: 21, name: "schedules", sql: include_str!("schema/0021_schedules.sql") },
     Migration { number: 22, name: "registry", sql: include_str!("schema/0022_registry.sql") },
+    Migration { number: 23, name: "schedule_links", sql: include_str!("schema/0023_schedule_links.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -154,6 +155,7 @@ mod tests {
             "440caef10aaffd975407efe4b62228543a4a29ff4f91fb1c3c5a8969c574bf9a",
             "af775e138a20597423d63456bede189365a4b86bb39aa90a971994175bf67042",
             "02f7fb4b4d93273aa890404f03af406b135f1309e64e41974cce6e1b16b285cf",
+            "e997c21f6b0eb6573ead7122231089f11a72a4fa35569e972b000ba00904a196",
         ];
         assert_eq!(found, expected);
     }

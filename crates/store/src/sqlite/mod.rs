@@ -19,6 +19,7 @@ mod lists;
 mod mail;
 mod memory;
 mod migrate;
+mod notices;
 mod outbox;
 mod quarantine;
 mod reader;

@@ -1,13 +1,13 @@
 //! Writes of schedules: each is one transaction with everything that follows from it (K10).
 
-use super::columns::{Columns, ENDED, id_bytes, read_row};
+use super::columns::{Columns, ENDED, id_bytes, limit, read_row};
 use super::schedules::{self, RUN, read_run};
 use super::statements::{execute, query_all, query_count, query_first};
 use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::rules::{
-    FollowUp, LEASE_EXPIRED, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run, expire_run,
-    judge_run_claim, retry_id,
+    FollowUp, LEASE_EXPIRED, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run,
+    expire_run, is_queue_full, judge_run_claim, retry_id,
 };
 use crate::schedules::{
     DeadLetterId, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunResult,
@@ -28,17 +28,26 @@ pub(super) fn write(conn: &Connection, write: &ScheduleWrite) -> StoreResult<App
         ScheduleWrite::Delete { tenant, schedule } => schedules::delete(conn, tenant, *schedule),
         ScheduleWrite::Plan(plan) => insert_plan(conn, plan),
         ScheduleWrite::Trigger { tenant, schedule, run, at } => trigger(conn, tenant, *schedule, run, *at),
+        ScheduleWrite::Backfill { tenant, schedule, runs, at } => {
+            backfill(conn, (tenant, *schedule), runs, *at)
+        }
         ScheduleWrite::Claim { lease, at } => claim(conn, lease, *at),
         ScheduleWrite::Begin { run, lease_key, execution, keeps_lease, at } => {
             begin(conn, (*run, *lease_key), *execution, *keeps_lease, *at)
         }
         ScheduleWrite::Release { run, lease_key, at } => release(conn, *run, *lease_key, *at),
-        ScheduleWrite::Renew { worker_id, at, expires_at } => renew(conn, worker_id, *at, *expires_at),
+        ScheduleWrite::Renew { worker_id, held, at, expires_at } => {
+            renew(conn, (worker_id, held), *at, *expires_at)
+        }
         ScheduleWrite::Finish { run, holder, outcome, result, at } => {
             finish(conn, *run, (*holder, *outcome), result, *at)
         }
         ScheduleWrite::Cancel { tenant, run, reason, at } => cancel(conn, (tenant, *run), reason, *at),
         ScheduleWrite::Expire { at, only_worker } => expire(conn, *at, only_worker.as_deref()),
+        ScheduleWrite::Notice(attempt) => super::notices::record(conn, attempt),
+        ScheduleWrite::Prune { ended_before, occurrences_max } => {
+            prune(conn, *ended_before, *occurrences_max)
+        }
         ScheduleWrite::Resolve { tenant, letter, redriven, at } => {
             resolve(conn, (tenant, *letter), redriven.as_deref(), *at)
         }
@@ -64,9 +73,26 @@ fn insert_plan(conn: &Connection, plan: &OccurrencePlan) -> StoreResult<Applied>
         execute(conn, sql, params![plan.schedule.bytes(), revision, plan.planned_from.0, next, plan.at.0])?;
     let schedule = if is_current == 1 { schedules::find(conn, plan.schedule)? } else { None };
     let Some(schedule) = schedule else { return Ok(Applied::Conflict) };
-    plan.runs.iter().try_for_each(|run| insert_new(conn, &schedule, run, plan.at))?;
+    let mut waiting = count_waiting(conn, schedule.id)?;
+    for run in &plan.runs {
+        match run.skipped.is_none() && is_queue_full(waiting) {
+            true => {
+                let skipped = Some(SkipReason::QueueFull.text().to_owned());
+                insert_new(conn, &schedule, &NewRun { skipped, ..run.clone() }, plan.at)?;
+            }
+            false => insert_new(conn, &schedule, run, plan.at)?,
+        }
+        waiting += usize::from(run.skipped.is_none());
+    }
     supersede(conn, &schedule, plan.at)?;
     Ok(Applied::Done)
+}
+
+/// Counts the runs of a schedule that wait, up to the bound of a queue.
+fn count_waiting(conn: &Connection, schedule: ScheduleId) -> StoreResult<usize> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM schedule_runs \
+               WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') LIMIT ?2)";
+    query_count(conn, sql, params![schedule.bytes(), limit(QUEUE_MAX)])
 }
 
 fn trigger(
@@ -77,7 +103,35 @@ fn trigger(
     at: Millis,
 ) -> StoreResult<Applied> {
     let Some(schedule) = schedules::find_of(conn, tenant, schedule)? else { return Ok(Applied::Duplicate) };
+    if is_queue_full(count_waiting(conn, schedule.id)?) {
+        return Ok(Applied::Conflict);
+    }
     insert_new(conn, &schedule, run, at)?;
+    supersede(conn, &schedule, at)?;
+    Ok(Applied::Done)
+}
+
+/// Occurrences that ran, run or wait meanwhile are left out, so that two backfills of the same time start nothing twice.
+fn backfill(
+    conn: &Connection,
+    (tenant, schedule): (&Tenant, ScheduleId),
+    runs: &[NewRun],
+    at: Millis,
+) -> StoreResult<Applied> {
+    let Some(schedule) = schedules::find_of(conn, tenant, schedule)? else { return Ok(Applied::Duplicate) };
+    let mut missing = Vec::new();
+    for run in runs {
+        let sql =
+            "SELECT 1 FROM schedule_runs WHERE schedule = ?1 AND nominal_time = ?2 AND status <> 'skipped'";
+        let values = params![schedule.id.bytes(), run.nominal_time.0];
+        if query_first(conn, sql, values, |_| Ok(()))?.is_none() {
+            missing.push(run);
+        }
+    }
+    if count_waiting(conn, schedule.id)? + missing.len() > QUEUE_MAX {
+        return Ok(Applied::Conflict);
+    }
+    missing.into_iter().try_for_each(|run| insert_new(conn, &schedule, run, at))?;
     supersede(conn, &schedule, at)?;
     Ok(Applied::Done)
 }
@@ -87,7 +141,7 @@ const INSERT: &str = "INSERT INTO schedule_runs (id, tenant, schedule, occurrenc
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13) ON CONFLICT DO NOTHING";
 
 fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Millis) -> StoreResult<()> {
-    let NewRun { id, occurrence_key, nominal_time, skipped, note } = run;
+    let NewRun { id, occurrence_key, nominal_time, due_time, skipped, note } = run;
     let status = if skipped.is_some() { RunStatus::Skipped } else { RunStatus::Pending };
     let finished = skipped.as_ref().map(|_| at.0);
     let values = params![
@@ -97,7 +151,7 @@ fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Mi
         occurrence_key,
         1,
         nominal_time.0,
-        nominal_time.0,
+        due_time.0,
         status.name(),
         finished,
         note,
@@ -110,9 +164,12 @@ fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Mi
 
 /// Skips runs that wait for their first attempt and that a newer one supersedes.
 fn supersede(conn: &Connection, schedule: &StoredSchedule, at: Millis) -> StoreResult<()> {
+    if !schedule.policy.overlap.supersedes() {
+        return Ok(());
+    }
     let sql = format!(
         "{RUN} WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') AND status = 'pending' \
-         AND attempt = 1 ORDER BY due_time, id"
+         AND attempt = 1 ORDER BY nominal_time, id"
     );
     let waiting = query_all(conn, &sql, [schedule.id.bytes()], read_run)?;
     for run in find_superseded(schedule.policy.overlap, &waiting) {
@@ -222,12 +279,21 @@ fn set_waiting(conn: &Connection, run: ScheduleRunId, status: RunStatus, at: Mil
     end_lease(conn, run)
 }
 
-fn renew(conn: &Connection, worker_id: &str, at: Millis, expires_at: Millis) -> StoreResult<Applied> {
-    let sql = "UPDATE schedule_runs SET claim_expires_at = ?2 \
-               WHERE id IN (SELECT run FROM worker_leases WHERE worker_id = ?1)";
-    execute(conn, sql, params![worker_id, expires_at.0])?;
-    let sql = "UPDATE worker_leases SET heartbeat_at = ?2, expires_at = ?3 WHERE worker_id = ?1";
-    let renewed = execute(conn, sql, params![worker_id, at.0, expires_at.0])?;
+fn renew(
+    conn: &Connection,
+    (worker_id, held): (&str, &[ScheduleRunId]),
+    at: Millis,
+    expires_at: Millis,
+) -> StoreResult<Applied> {
+    let mut renewed = 0;
+    for run in held {
+        let sql =
+            "UPDATE worker_leases SET heartbeat_at = ?3, expires_at = ?4 WHERE run = ?1 AND worker_id = ?2";
+        if execute(conn, sql, params![run.bytes(), worker_id, at.0, expires_at.0])? == 1 {
+            let sql = "UPDATE schedule_runs SET claim_expires_at = ?2 WHERE id = ?1";
+            renewed += execute(conn, sql, params![run.bytes(), expires_at.0])?;
+        }
+    }
     Ok(if renewed > 0 { Applied::Done } else { Applied::Duplicate })
 }
 
@@ -241,7 +307,7 @@ fn finish(
     let Some((run, schedule)) = find_with_schedule(conn, id)? else { return Ok(Applied::Fenced) };
     let facts = end_facts(conn, &run, &schedule)?;
     let Some(end) = end_run(&facts, holder, outcome, at) else { return Ok(Applied::Fenced) };
-    end_with(conn, &run, end, result, at)?;
+    end_with(conn, (&run, &schedule), end, result, at)?;
     Ok(Applied::Done)
 }
 
@@ -258,7 +324,7 @@ fn end_facts(conn: &Connection, run: &StoredRun, schedule: &StoredSchedule) -> S
 /// Writes the end of a run with its receipts, its follow-up and the end of its lease.
 fn end_with(
     conn: &Connection,
-    run: &StoredRun,
+    (run, schedule): (&StoredRun, &StoredSchedule),
     end: RunEnd,
     result: &RunResult,
     at: Millis,
@@ -274,7 +340,7 @@ fn end_with(
         Some(FollowUp::Retry { attempt, available_at }) => {
             insert_retry(conn, run, attempt, available_at, at)?
         }
-        Some(FollowUp::DeadLetter) => insert_letter(conn, run, result, at)?,
+        Some(FollowUp::DeadLetter) => insert_letter(conn, run, (schedule, result), at)?,
         None => {}
     }
     end_lease(conn, run.id)?;
@@ -327,7 +393,12 @@ fn insert_retry(
     execute(conn, INSERT, values).map(drop)
 }
 
-fn insert_letter(conn: &Connection, run: &StoredRun, result: &RunResult, at: Millis) -> StoreResult<()> {
+fn insert_letter(
+    conn: &Connection,
+    run: &StoredRun,
+    (of, result): (&StoredSchedule, &RunResult),
+    at: Millis,
+) -> StoreResult<()> {
     let sql = "INSERT INTO dead_letters (id, tenant, run, schedule, occurrence_key, reason, payload_json, created_at) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let id = dead_letter_id(run.id, at);
@@ -336,7 +407,11 @@ fn insert_letter(conn: &Connection, run: &StoredRun, result: &RunResult, at: Mil
     let (run_id, schedule) = (run.id.bytes(), run.schedule.bytes());
     let values =
         params![id.bytes(), run.tenant.0, run_id, schedule, run.occurrence_key, reason, payload, at.0];
-    execute(conn, sql, values).map(drop)
+    execute(conn, sql, values)?;
+    match &of.dead_letter_url {
+        Some(url) => super::notices::insert(conn, id, url, at),
+        None => Ok(()),
+    }
 }
 
 fn cancel(
@@ -372,12 +447,41 @@ fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResu
             Some(RunEnd { status: status @ RunStatus::Pending, .. }) => set_waiting(conn, *id, status, at)?,
             Some(end) => {
                 let error_text = Some(LEASE_EXPIRED.to_owned());
-                end_with(conn, &run, end, &RunResult { error_text, ..RunResult::default() }, at)?;
+                end_with(
+                    conn,
+                    (&run, &schedule),
+                    end,
+                    &RunResult { error_text, ..RunResult::default() },
+                    at,
+                )?;
             }
             None => end_lease(conn, *id)?,
         }
     }
     Ok(if expired.is_empty() { Applied::Duplicate } else { Applied::Done })
+}
+
+/// The last run of an occurrence decides: an earlier attempt ends before it. Dead letters that are not resolved stay.
+fn prune(conn: &Connection, ended_before: Millis, occurrences_max: usize) -> StoreResult<Applied> {
+    let sql = "SELECT occurrence_key FROM schedule_runs r WHERE finished_at < ?1 AND finished_at IS NOT NULL \
+               AND status <> 'failed' AND NOT EXISTS (SELECT 1 FROM dead_letters d \
+               WHERE d.schedule = r.schedule AND d.run = r.id AND d.resolved_at IS NULL) \
+               ORDER BY finished_at LIMIT ?2";
+    let keys: Vec<String> =
+        query_all(conn, sql, params![ended_before.0, limit(occurrences_max)], |row| Ok(row.get(0)?))?;
+    for key in &keys {
+        for sql in [
+            "DELETE FROM execution_receipts WHERE run IN (SELECT id FROM schedule_runs WHERE occurrence_key = ?1)",
+            "DELETE FROM dead_letter_notices WHERE letter IN (SELECT d.id FROM dead_letters d \
+             JOIN schedule_runs r ON r.id = d.run AND r.schedule = d.schedule WHERE r.occurrence_key = ?1)",
+            "DELETE FROM dead_letters WHERE (schedule, run) IN \
+             (SELECT schedule, id FROM schedule_runs WHERE occurrence_key = ?1)",
+            "DELETE FROM schedule_runs WHERE occurrence_key = ?1",
+        ] {
+            execute(conn, sql, [key])?;
+        }
+    }
+    Ok(if keys.is_empty() { Applied::Duplicate } else { Applied::Done })
 }
 
 fn resolve(

@@ -1,13 +1,14 @@
 //! Schedules, and the lists of their runs and dead letters.
 
 use super::SqliteReader;
-use super::columns::{Column, Columns, json, limit, read_row};
-use super::statements::{Conditions, execute, query_all, query_first};
+use super::columns::{Column, Columns, json, limit, read_row, workflow_bytes};
+use super::statements::{Conditions, execute, query_all, query_count, query_first};
 use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::schedules::{
-    Attention, DeadLetterId, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId, ScheduleQuery,
-    ScheduleRunId, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
+    Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId,
+    ScheduleLoad, ScheduleQuery, ScheduleRunId, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
+    WaitingPage, WaitingQuery,
 };
 use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -49,14 +50,22 @@ impl Column for LeaseKey {
 }
 
 const SCHEDULE: &str = "SELECT id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
-     last_run_at, created_at, updated_at FROM schedules";
+     last_run_at, definition, workflow, dead_letter_url, created_at, updated_at FROM schedules";
 
 pub(super) const DUE: &str = "SELECT id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
-     last_run_at, created_at, updated_at FROM schedules WHERE enabled = 1 AND next_run_at <= ?1 ORDER BY next_run_at LIMIT ?2";
+     last_run_at, definition, workflow, dead_letter_url, created_at, updated_at FROM schedules \
+     WHERE enabled = 1 AND next_run_at <= ?1 ORDER BY next_run_at LIMIT ?2";
+
+pub(super) const DUE_LATEST: &str = "SELECT id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
+     last_run_at, definition, workflow, dead_letter_url, created_at, updated_at FROM schedules \
+     WHERE enabled = 1 AND next_run_at <= ?1 ORDER BY next_run_at DESC LIMIT ?2";
 
 pub(super) const RUN: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
      claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
      retry_available_at, execution, created_at, updated_at FROM schedule_runs";
+
+pub(super) const LETTER_COLUMNS: &str = "d.id, d.tenant, d.run, d.schedule, d.occurrence_key, d.reason, d.payload_json, \
+     d.created_at, d.resolved_at, d.resolution";
 
 const LETTER: &str = "SELECT id, tenant, run, schedule, occurrence_key, reason, payload_json, created_at, resolved_at, \
      resolution FROM dead_letters";
@@ -74,8 +83,11 @@ fn read_schedule(row: &Row<'_>) -> StoreResult<StoredSchedule> {
         paused_at: row.read(8)?,
         next_run_at: row.read(9)?,
         last_run_at: row.read(10)?,
-        created_at: row.read(11)?,
-        updated_at: row.read(12)?,
+        definition: row.read(11)?,
+        workflow: row.read(12)?,
+        dead_letter_url: row.get(13)?,
+        created_at: row.read(14)?,
+        updated_at: row.read(15)?,
     })
 }
 
@@ -85,7 +97,7 @@ pub(super) fn read_run(row: &Row<'_>) -> StoreResult<StoredRun> {
         retry_available_at execution created_at updated_at])
 }
 
-fn read_letter(row: &Row<'_>) -> StoreResult<StoredDeadLetter> {
+pub(super) fn read_letter(row: &Row<'_>) -> StoreResult<StoredDeadLetter> {
     Ok(read_row![row, StoredDeadLetter: id tenant run schedule occurrence_key reason payload_json created_at
         resolved_at resolution])
 }
@@ -113,7 +125,8 @@ pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResul
         return Ok(Applied::Taken);
     }
     let sql = "INSERT INTO schedules (id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
-               last_run_at, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+               last_run_at, created_at, updated_at, definition, workflow, dead_letter_url) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
                ON CONFLICT DO NOTHING";
     let StoredSchedule { id, tenant, name, enabled, spec, policy, retry, revision, .. } = schedule;
     let (paused, next) = (schedule.paused_at.map(|at| at.0), schedule.next_run_at.map(|at| at.0));
@@ -132,7 +145,10 @@ pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResul
         next,
         last,
         schedule.created_at.0,
-        schedule.updated_at.0
+        schedule.updated_at.0,
+        schedule.definition.map(workflow_bytes),
+        schedule.workflow.map(workflow_bytes),
+        schedule.dead_letter_url
     ];
     let created = execute(conn, sql, values)?;
     Ok(if created == 1 { Applied::Done } else { Applied::Duplicate })
@@ -152,7 +168,7 @@ pub(super) fn change(
         return Ok(Applied::Conflict);
     }
     let sql = "UPDATE schedules SET name = ?2, enabled = ?3, spec = ?4, policy = ?5, retry = ?6, revision = ?7, \
-               paused_at = ?8, next_run_at = ?9, updated_at = ?10 WHERE id = ?1";
+               paused_at = ?8, next_run_at = ?9, updated_at = ?10, definition = ?11, dead_letter_url = ?12 WHERE id = ?1";
     let StoredSchedule { id, name, enabled, spec, policy, retry, revision, updated_at, .. } = schedule;
     let next = if keeps_times { found.next_run_at } else { schedule.next_run_at };
     let (paused, next) = (schedule.paused_at.map(|at| at.0), next.map(|at| at.0));
@@ -167,7 +183,9 @@ pub(super) fn change(
         revision,
         paused,
         next,
-        updated_at.0
+        updated_at.0,
+        schedule.definition.map(workflow_bytes),
+        schedule.dead_letter_url
     ];
     execute(conn, sql, values)?;
     Ok(Applied::Done)
@@ -182,6 +200,7 @@ pub(super) fn delete(conn: &Connection, tenant: &Tenant, id: ScheduleId) -> Stor
     }
     for sql in [
         "DELETE FROM execution_receipts WHERE run IN (SELECT id FROM schedule_runs WHERE schedule = ?1)",
+        "DELETE FROM dead_letter_notices WHERE letter IN (SELECT id FROM dead_letters WHERE schedule = ?1)",
         "DELETE FROM dead_letters WHERE schedule = ?1",
         "DELETE FROM schedule_runs WHERE schedule = ?1",
         "DELETE FROM schedules WHERE id = ?1",
@@ -191,11 +210,17 @@ pub(super) fn delete(conn: &Connection, tenant: &Tenant, id: ScheduleId) -> Stor
     Ok(Applied::Done)
 }
 
+/// Schedules with runs that wait, found one after the other by the index: however long a queue is, it costs one step.
+pub(super) const QUEUES: &str = "WITH RECURSIVE queues (schedule, number) AS ( \
+     SELECT min(schedule), 1 FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND schedule > ?1 \
+     UNION ALL SELECT (SELECT min(r.schedule) FROM schedule_runs r WHERE r.status IN ('pending', 'retry_scheduled') \
+     AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
+     SELECT schedule FROM queues WHERE schedule IS NOT NULL";
+
 pub(super) const WAITING: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
      claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
      retry_available_at, execution, created_at, updated_at FROM schedule_runs \
-     WHERE status IN ('pending', 'retry_scheduled') AND due_time <= ?1 AND (due_time, id) > (?2, ?3) \
-     ORDER BY due_time, id LIMIT ?4";
+     WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') AND due_time <= ?2 ORDER BY due_time, id LIMIT ?3";
 
 impl Schedules for SqliteReader {
     fn schedule(&mut self, tenant: &Tenant, id: ScheduleId) -> StoreResult<Option<StoredSchedule>> {
@@ -213,7 +238,16 @@ impl Schedules for SqliteReader {
     }
 
     fn due_schedules(&mut self, until: Millis, count: usize) -> StoreResult<Vec<StoredSchedule>> {
-        query_all(&self.conn, DUE, params![until.0, limit(count)], read_schedule)
+        let half = limit(count.div_ceil(2));
+        self.at_once(|conn| {
+            let mut found = query_all(conn, DUE, params![until.0, half], read_schedule)?;
+            for latest in query_all(conn, DUE_LATEST, params![until.0, half], read_schedule)? {
+                if !found.iter().any(|earliest| earliest.id == latest.id) {
+                    found.push(latest);
+                }
+            }
+            Ok(found)
+        })
     }
 
     fn schedule_run(&mut self, tenant: &Tenant, id: ScheduleRunId) -> StoreResult<Option<StoredRun>> {
@@ -231,14 +265,18 @@ impl Schedules for SqliteReader {
         query_all(&self.conn, &sql, params_from_iter(values), read_run)
     }
 
-    fn waiting_runs(
-        &mut self,
-        after: Option<(Millis, ScheduleRunId)>,
-        until: Millis,
-        count: usize,
-    ) -> StoreResult<Vec<StoredRun>> {
-        let (due, id) = after.unwrap_or((Millis(i64::MIN), ScheduleRunId(0)));
-        query_all(&self.conn, WAITING, params![until.0, due.0, id.bytes(), limit(count)], read_run)
+    fn waiting_runs(&mut self, query: WaitingQuery) -> StoreResult<WaitingPage> {
+        let WaitingQuery { after, until, schedules, each } = query;
+        self.at_once(|conn| {
+            let values = params![after.bytes(), limit(schedules)];
+            let queues: Vec<ScheduleId> = query_all(conn, QUEUES, values, |row| row.read(0))?;
+            let mut page = WaitingPage { runs: Vec::new(), last: queues.last().copied() };
+            for schedule in queues {
+                let values = params![schedule.bytes(), until.0, limit(each)];
+                page.runs.extend(query_all(conn, WAITING, values, read_run)?);
+            }
+            Ok(page)
+        })
     }
 
     fn active_runs(&mut self, schedule: ScheduleId, count: usize) -> StoreResult<Vec<StoredRun>> {
@@ -263,9 +301,51 @@ impl Schedules for SqliteReader {
     fn next_attention(&mut self, after: Millis) -> StoreResult<Attention> {
         let sql = "SELECT (SELECT min(next_run_at) FROM schedules WHERE enabled = 1), \
                    (SELECT min(due_time) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time > ?1), \
-                   (SELECT min(expires_at) FROM worker_leases)";
+                   (SELECT min(expires_at) FROM worker_leases), \
+                   (SELECT min(due) FROM dead_letter_notices WHERE due IS NOT NULL)";
         let found = query_first(&self.conn, sql, [after.0], |row| {
-            Ok(read_row![row, Attention: occurrence run lease_expiry])
+            Ok(read_row![row, Attention: occurrence run lease_expiry notice])
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn nominal_runs(
+        &mut self,
+        schedule: ScheduleId,
+        (from, to): (Millis, Millis),
+        count: usize,
+    ) -> StoreResult<Vec<StoredRun>> {
+        let sql = format!(
+            "{RUN} WHERE schedule = ?1 AND nominal_time BETWEEN ?2 AND ?3 ORDER BY nominal_time, attempt LIMIT ?4"
+        );
+        query_all(&self.conn, &sql, params![schedule.bytes(), from.0, to.0, limit(count)], read_run)
+    }
+
+    fn chains(&mut self, schedule: ScheduleId, count: usize) -> StoreResult<Vec<StoredRun>> {
+        let sql = format!(
+            "{RUN} WHERE schedule = ?1 AND occurrence_key IN (SELECT occurrence_key FROM schedule_runs \
+             WHERE schedule = ?1 AND attempt = 1 ORDER BY nominal_time DESC, id DESC LIMIT ?2) \
+             ORDER BY nominal_time DESC, occurrence_key, attempt"
+        );
+        query_all(&self.conn, &sql, params![schedule.bytes(), limit(count)], read_run)
+    }
+
+    fn due_notices(&mut self, until: Millis, count: usize) -> StoreResult<Vec<DeadLetterNotice>> {
+        super::notices::find_due(&self.conn, until, count)
+    }
+
+    fn count_schedules(&mut self, tenant: &Tenant) -> StoreResult<usize> {
+        query_count(&self.conn, "SELECT count(*) FROM schedules WHERE tenant = ?1", [&tenant.0])
+    }
+
+    fn schedule_load(&mut self, now: Millis) -> StoreResult<ScheduleLoad> {
+        let sql = "SELECT (SELECT count(*) FROM schedules), (SELECT count(*) FROM schedules WHERE enabled = 1), \
+                   (SELECT count(*) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time <= ?1), \
+                   (SELECT count(*) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time > ?1), \
+                   (SELECT count(*) FROM schedule_runs WHERE status IN ('claimed', 'running')), \
+                   (SELECT count(*) FROM dead_letters WHERE resolved_at IS NULL)";
+        let found = query_first(&self.conn, sql, [now.0], |row| {
+            Ok(read_row![row, ScheduleLoad: schedules enabled due waiting active dead_letters])
         })?;
         Ok(found.unwrap_or_default())
     }

@@ -1,25 +1,12 @@
-//! Creating, controlling and deleting schedules.
+//! Controlling and deleting schedules.
 
 use super::find;
 use crate::api::Client;
 use crate::commands::report::print_json;
-use crate::commands::source::Source;
 use crate::progress::say;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
-use std::path::PathBuf;
-
-/// Create a schedule
-#[derive(Debug, clap::Args)]
-pub struct Create {
-    /// The schedule, YAML or JSON; `-` reads standard input
-    #[arg(short = 'f', long = "file", value_name = "FILE")]
-    file: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
 
 /// Stop planning occurrences until the schedule is resumed
 #[derive(Debug, clap::Args)]
@@ -68,25 +55,8 @@ pub struct Delete {
     json: bool,
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or("-")
-}
-
-impl Create {
-    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
-        let source = Source::read(&self.file)?;
-        let made = client.json(client.request(Method::POST, &["schedules"]).definition(&source.text))?;
-        if self.json {
-            return print_json(&made);
-        }
-        writeln!(stdout(), "{}", text(&made, "id"))?;
-        say(&format!(
-            "schedule `{}` is created; its next run is at {}",
-            text(&made, "name"),
-            text(&made, "next_run_at")
-        ));
-        Ok(())
-    }
 }
 
 impl Pause {

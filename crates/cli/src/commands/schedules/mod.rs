@@ -1,7 +1,10 @@
 //! `windlass schedules`: times at which work begins by itself.
 
 mod apply;
+mod backfill;
 mod change;
+mod create;
+mod foreground;
 mod look;
 mod next;
 
@@ -20,8 +23,8 @@ const COMMAND: &str = "windlass schedules";
 
 /// Start work at set times
 ///
-/// A schedule is named by its id, or by its name. A server starts its work; commands in a folder without a server only
-/// change it.
+/// A schedule is named by its id, or by its name. A server starts its work, and so does `schedules run` in a folder without
+/// one.
 #[derive(Debug, clap::Args)]
 pub struct Schedules {
     #[command(subcommand)]
@@ -32,7 +35,7 @@ pub struct Schedules {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Create(change::Create),
+    Create(create::Create),
     Apply(apply::Apply),
     List(look::List),
     Get(look::Get),
@@ -40,8 +43,10 @@ enum Command {
     Pause(change::Pause),
     Resume(change::Resume),
     Trigger(change::Trigger),
+    Backfill(backfill::Backfill),
     Delete(change::Delete),
     Next(next::Next),
+    Run(foreground::Foreground),
 }
 
 impl Schedules {
@@ -54,8 +59,15 @@ impl Schedules {
         if !matches!(self.command, Command::Create(_) | Command::Apply(_)) {
             self.target.check_exists()?;
         }
+        if matches!(self.command, Command::Run(_)) {
+            self.target.data()?;
+        }
         let reads = matches!(self.command, Command::List(_) | Command::Get(_) | Command::Explain(_));
-        let need = if reads { Need::Read } else { Need::Change };
+        let need = match &self.command {
+            Command::Run(run) => Need::Run { slots: run.slots, adapters: None },
+            _ if reads => Need::Read,
+            _ => Need::Change,
+        };
         self.target.with((COMMAND, need), |client| self.run_with(client))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -71,6 +83,8 @@ impl Schedules {
             Command::Resume(resume) => resume.run(client),
             Command::Trigger(trigger) => trigger.run(client),
             Command::Delete(delete) => delete.run(client),
+            Command::Backfill(backfill) => backfill.run(client),
+            Command::Run(run) => run.run(client),
             Command::Next(next) => next.run(),
         }
     }

@@ -20,7 +20,7 @@ mod started;
 
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(crate) use one::Drawn;
-pub(crate) use options::ExecutionOptions;
+pub(crate) use options::{ExecutionOptions, check_webhook_url};
 pub(super) use refused::unexpected;
 pub(super) use start::begin;
 pub(crate) use start::{Trigger, begin_version};

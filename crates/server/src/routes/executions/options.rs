@@ -201,21 +201,27 @@ impl ExecutionOptions {
                 None => Ok(None),
             };
         };
-        let wrong = |message: String| Problem::invalid("options.webhookUrl", message);
-        let parsed = reqwest::Url::parse(url).map_err(|error| wrong(format!("is not a URL: {error}")))?;
-        if !matches!(parsed.scheme(), "http" | "https") || url.len() > URL_MAX {
-            return Err(wrong(format!("must be an http or https URL of at most {URL_MAX} bytes")));
-        }
-        if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(wrong("must not hold a user or a password: deliveries are signed".to_owned()));
-        }
-        let host = parsed.host_str().unwrap_or_default();
-        egress.check_host(host).map_err(|refused| wrong(refused.to_string()))?;
+        let url = check_webhook_url("options.webhookUrl", url, egress)?;
         let listed = self.webhook_events.as_deref();
         let events = event::wanted(listed, self.notify_on_complete, self.notify_on_error);
         let events = events.iter().map(|event| event.name().to_owned()).collect();
-        Ok(Some(Webhook { url: parsed.to_string(), events }))
+        Ok(Some(Webhook { url, events }))
     }
+}
+
+/// Refuses an address of a webhook that nothing could be sent to. Returns it in its canonical form.
+pub(crate) fn check_webhook_url(field: &str, url: &str, egress: &Egress) -> Result<String, Problem> {
+    let wrong = |message: String| Problem::invalid(field, message);
+    let parsed = reqwest::Url::parse(url).map_err(|error| wrong(format!("is not a URL: {error}")))?;
+    if !matches!(parsed.scheme(), "http" | "https") || url.len() > URL_MAX {
+        return Err(wrong(format!("must be an http or https URL of at most {URL_MAX} bytes")));
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return Err(wrong("must not hold a user or a password: deliveries are signed".to_owned()));
+    }
+    let host = parsed.host_str().unwrap_or_default();
+    egress.check_host(host).map_err(|refused| wrong(refused.to_string()))?;
+    Ok(parsed.to_string())
 }
 
 #[cfg(test)]

@@ -3,17 +3,21 @@
 use super::{ScheduleView, TAG, changed_meanwhile, find, store_audited};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
+use crate::body::Params;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
+use crate::routes::executions::check_webhook_url;
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::{Text, register_target};
+use crate::scheduler::plan::plan_before_change;
 use crate::scheduler::stored::{SpecColumn, instant, millis, refuse_fields};
 use crate::scheduler::target;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -24,17 +28,32 @@ use windlass_store::{
     Applied, Entry, Reader as _, ScheduleId, ScheduleQuery, ScheduleWrite, Schedules as _, StoredSchedule,
     Which, WorkflowId,
 };
+use windlass_views::workflow_id;
+
+/// Schedules of one tenant.
+const SCHEDULES_MAX: usize = 20_000;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ChangeParams {
+    /// Only checks the schedule and answers what it would be
+    #[serde(default)]
+    dry_run: bool,
+}
 
 /// Create a schedule
 ///
 /// JSON or YAML. Fields that are left out have their defaults.
-#[utoipa::path(post, path = "/api/v1/schedules", tag = TAG, security(("bearer" = [])),
+#[utoipa::path(post, path = "/api/v1/schedules", tag = TAG, security(("bearer" = [])), params(ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
-    responses((status = 201, body = ScheduleView), (status = 409, body = Refused, description = "The name is taken"),
+    responses((status = 201, body = ScheduleView), (status = 200, body = ScheduleView, description = "With `dry_run`"),
+        (status = 409, body = Refused, description = "The name is taken"),
         Refusals, BodyRefusals))]
 pub(super) async fn create_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
+    Params(params): Params<ChangeParams>,
     Text(text): Text,
 ) -> Result<(StatusCode, Json<ScheduleView>), Problem> {
     caller.may(Permission::Edit)?;
@@ -45,12 +64,35 @@ pub(super) async fn create_schedule(
         .first_after(instant(Millis(at.0 - 1)))
         .map_err(|problem| refuse_fields([problem].into_iter()))?;
     check_target(&app, &caller, &spec).await?;
+    check_room(&app, &caller).await?;
     if is_named(&app, &caller, &spec.name).await? {
         return Err(taken(&spec.name));
     }
+    if params.dry_run {
+        let schedule = new_schedule(&caller, &spec, None, (at, first))?;
+        return Ok((StatusCode::OK, Json(ScheduleView::of(&schedule)?)));
+    }
     let definition = register_definition(&app, &caller, &spec, None).await?;
-    let column = SpecColumn { document: spec.to_json(), definition, by: caller.id.clone() };
-    let schedule = StoredSchedule {
+    let schedule = new_schedule(&caller, &spec, definition, (at, first))?;
+    let id = ids::format_schedule(schedule.id);
+    let write = ScheduleWrite::Create(Box::new(schedule.clone()));
+    match store_audited(&app, &caller, write, ("schedule.create", &id, json!({ "name": spec.name }))).await? {
+        Applied::Done => Ok((StatusCode::CREATED, Json(ScheduleView::of(&schedule)?))),
+        _ => {
+            delete_definition(&app, &caller, schedule.definition).await?;
+            Err(taken(&spec.name))
+        }
+    }
+}
+
+fn new_schedule(
+    caller: &Caller,
+    spec: &ScheduleSpec,
+    definition: Option<WorkflowId>,
+    (at, first): (Millis, Timestamp),
+) -> Result<StoredSchedule, Problem> {
+    let column = SpecColumn { document: spec.to_json(), by: caller.id.clone() };
+    Ok(StoredSchedule {
         id: ScheduleId(ids::fresh_number()?),
         tenant: caller.tenant.clone(),
         name: spec.name.clone(),
@@ -62,47 +104,56 @@ pub(super) async fn create_schedule(
         paused_at: None,
         next_run_at: spec.enabled.then_some(millis(first)),
         last_run_at: None,
+        definition,
+        workflow: None,
+        dead_letter_url: spec.dead_letter_webhook.clone(),
         created_at: at,
         updated_at: at,
-    };
-    let id = ids::format_schedule(schedule.id);
-    let write = ScheduleWrite::Create(Box::new(schedule.clone()));
-    match store_audited(&app, &caller, write, ("schedule.create", &id, json!({ "name": spec.name }))).await? {
-        Applied::Done => Ok((StatusCode::CREATED, Json(ScheduleView::of(&schedule)?))),
-        _ => {
-            delete_definition(&app, &caller, column.workflow()).await?;
-            Err(taken(&spec.name))
-        }
+    })
+}
+
+/// A tenant has a bounded number of schedules, and none once its storage is used up.
+async fn check_room(app: &App, caller: &Caller) -> Result<(), Problem> {
+    app.storage.check(&caller.tenant)?;
+    let tenant = caller.tenant.clone();
+    let count = app.readers.of(&caller.tenant).look(move |reader| reader.count_schedules(&tenant)).await?;
+    match count < SCHEDULES_MAX {
+        true => Ok(()),
+        false => Err(Problem::conflict(format!(
+            "the tenant has {SCHEDULES_MAX} schedules, which is the limit; delete some of them"
+        ))),
     }
 }
 
 /// Replace a schedule
 #[utoipa::path(put, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
-    params(("id" = String, Path, description = "Id of the schedule")),
+    params(("id" = String, Path, description = "Id of the schedule"), ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
 pub(super) async fn replace_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
+    Params(params): Params<ChangeParams>,
     Text(text): Text,
 ) -> Result<Json<ScheduleView>, Problem> {
     caller.may(Permission::Edit)?;
     let stored = find(&app, &caller, &id).await?;
-    change(&app, &caller, stored, read_document(&text)?).await.map(Json)
+    change(&app, &caller, stored, read_document(&text)?, params).await.map(Json)
 }
 
 /// Change some fields of a schedule
 ///
 /// Objects are merged key by key; null clears a field.
 #[utoipa::path(patch, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
-    params(("id" = String, Path, description = "Id of the schedule")),
+    params(("id" = String, Path, description = "Id of the schedule"), ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
 pub(super) async fn patch_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
+    Params(params): Params<ChangeParams>,
     Text(text): Text,
 ) -> Result<Json<ScheduleView>, Problem> {
     caller.may(Permission::Edit)?;
@@ -111,7 +162,7 @@ pub(super) async fn patch_schedule(
     document.insert("enabled".to_owned(), stored.enabled.into());
     let mut document = Value::Object(document);
     merge(&mut document, &read_document(&text)?);
-    change(&app, &caller, stored, document).await.map(Json)
+    change(&app, &caller, stored, document, params).await.map(Json)
 }
 
 /// Merges objects key by key. An object of another kind replaces the one before it: their fields are not the same.
@@ -137,40 +188,64 @@ async fn change(
     caller: &Caller,
     stored: StoredSchedule,
     document: Value,
+    params: ChangeParams,
 ) -> Result<ScheduleView, Problem> {
+    refuse_triggered(&stored)?;
     let before = SpecColumn::read(&stored)?;
     let old = before.spec(&stored)?;
     let spec = parse(&document, stored.created_at)?;
-    let at = now();
-    let first = spec.first_after(instant(at)).map_err(|problem| refuse_fields([problem].into_iter()))?;
     check_target(app, caller, &spec).await?;
+    // Occurrences until now follow the schedule as it was.
+    let stored = if params.dry_run { stored } else { plan_before_change(app, stored).await? };
+    let at = now();
+    let is_same = spec.timetable == old.timetable;
+    let (paused_at, from) = match (spec.enabled, stored.enabled) {
+        (true, true) => (None, at),
+        // As a resume: the misfire policy decides about the time of the pause.
+        (true, false) => (None, stored.paused_at.filter(|_| is_same).unwrap_or(at)),
+        (false, true) => (Some(at), at),
+        (false, false) => (stored.paused_at, at),
+    };
+    let first = spec.first_after(instant(from)).map_err(|problem| refuse_fields([problem].into_iter()))?;
     if spec.name != stored.name && is_named(app, caller, &spec.name).await? {
         return Err(taken(&spec.name));
     }
-    let keeps_times = spec.timetable == old.timetable && spec.enabled == stored.enabled;
-    let definition = register_definition(app, caller, &spec, Some((&old, &before))).await?;
-    let column = SpecColumn { document: spec.to_json(), definition, by: caller.id.clone() };
+    let keeps_times = is_same && spec.enabled == stored.enabled;
+    let before = stored.definition;
+    let definition = match params.dry_run {
+        true => before,
+        false => register_definition(app, caller, &spec, Some((&old, before))).await?,
+    };
+    let column = SpecColumn { document: spec.to_json(), by: caller.id.clone() };
     let changed = StoredSchedule {
         name: spec.name.clone(),
         enabled: spec.enabled,
         spec: column.write()?,
         policy: spec.policy,
         retry: spec.retry,
-        paused_at: stored.paused_at.filter(|_| !spec.enabled),
-        next_run_at: spec.enabled.then_some(millis(first)),
+        paused_at,
+        next_run_at: if keeps_times { stored.next_run_at } else { spec.enabled.then_some(millis(first)) },
+        definition,
+        dead_letter_url: spec.dead_letter_webhook.clone(),
         updated_at: at,
         ..stored
     };
+    if params.dry_run {
+        return ScheduleView::of(&changed);
+    }
     let (id, details) = (ids::format_schedule(changed.id), json!({ "name": spec.name }));
     let write = ScheduleWrite::Change { schedule: Box::new(changed), keeps_times };
     match store_audited(app, caller, write, ("schedule.change", &id, details)).await? {
-        Applied::Done => {}
-        Applied::Taken => return Err(taken(&spec.name)),
-        Applied::Duplicate => return Err(Problem::not_found("schedule", &id)),
-        _ => return Err(changed_meanwhile()),
-    }
-    if before.definition.is_some() && column.definition != before.definition {
-        delete_definition(app, caller, before.workflow()).await?;
+        Applied::Done if definition == before => {}
+        Applied::Done => delete_definition(app, caller, before).await?,
+        refused => {
+            delete_definition(app, caller, definition.filter(|_| definition != before)).await?;
+            return Err(match refused {
+                Applied::Taken => taken(&spec.name),
+                Applied::Duplicate => Problem::not_found("schedule", &id),
+                _ => changed_meanwhile(),
+            });
+        }
     }
     ScheduleView::of(&find(app, caller, &id).await?)
 }
@@ -203,7 +278,7 @@ pub(super) async fn delete_schedule(
         }
         _ => return Err(Problem::not_found("schedule", &id)),
     }
-    delete_definition(&app, &caller, SpecColumn::read(&stored)?.workflow()).await?;
+    delete_definition(&app, &caller, stored.definition).await?;
     Ok(Json(DeletedSchedule { deleted: true, id }))
 }
 
@@ -227,8 +302,20 @@ async fn is_named(app: &App, caller: &Caller, name: &str) -> Result<bool, Proble
     Ok(!found.is_empty())
 }
 
-/// Refuses a workflow that the tenant does not have.
+/// A schedule of a trigger is changed with its workflow.
+fn refuse_triggered(schedule: &StoredSchedule) -> Result<(), Problem> {
+    let Some(workflow) = schedule.workflow else { return Ok(()) };
+    Err(Problem::conflict(format!(
+        "the schedule belongs to a trigger of workflow {}; change `scheduleConfig` there, or pause the schedule",
+        workflow_id(workflow.0)
+    )))
+}
+
+/// Refuses a workflow that the tenant does not have, and addresses that nothing could be sent to.
 async fn check_target(app: &App, caller: &Caller, spec: &ScheduleSpec) -> Result<(), Problem> {
+    if let Some(url) = &spec.dead_letter_webhook {
+        check_webhook_url("dead_letter_webhook", url, &app.settings.egress)?;
+    }
     let Target::Workflow { workflow_id, version, .. } = &spec.target else { return Ok(()) };
     let (tenant, which, version) = (caller.tenant.clone(), Which::of(workflow_id), *version);
     let readers = app.readers.of(&caller.tenant);
@@ -239,18 +326,18 @@ async fn check_target(app: &App, caller: &Caller, spec: &ScheduleSpec) -> Result
     }
 }
 
-/// Registers the definition of an http or shell target, unless the one before it is the same. Returns the digits of its id.
+/// Registers the definition of an http or shell target, unless the one before it is the same.
 async fn register_definition(
     app: &Arc<App>,
     caller: &Caller,
     spec: &ScheduleSpec,
-    before: Option<(&ScheduleSpec, &SpecColumn)>,
-) -> Result<Option<String>, Problem> {
+    before: Option<(&ScheduleSpec, Option<WorkflowId>)>,
+) -> Result<Option<WorkflowId>, Problem> {
     let Some(definition) = target::definition(spec) else { return Ok(None) };
-    if let Some((old, column)) = before
+    if let Some((old, known @ Some(_))) = before
         && target::definition(old).as_ref() == Some(&definition)
     {
-        return Ok(column.definition.clone());
+        return Ok(known);
     }
     register_target(app, caller, definition.to_string()).await.map(Some)
 }

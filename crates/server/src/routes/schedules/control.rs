@@ -1,6 +1,6 @@
 //! Pause, resume and trigger.
 
-use super::{TAG, changed_meanwhile, find, store_audited};
+use super::{TAG, changed_meanwhile, find, queue_full, store_audited};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
@@ -8,6 +8,7 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::scheduler::plan::plan_before_change;
 use crate::scheduler::stored::{SpecColumn, instant, millis};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -58,6 +59,7 @@ pub(super) async fn pause_schedule(
     if !stored.enabled && stored.paused_at.is_some() {
         return Ok(Json(PausedSchedule::from(&stored)));
     }
+    let stored = plan_before_change(&app, stored).await?;
     let at = now();
     let paused =
         StoredSchedule { enabled: false, paused_at: Some(at), next_run_at: None, updated_at: at, ..stored };
@@ -131,7 +133,8 @@ pub(crate) struct TriggeredRun {
 /// A schedule that is paused can be triggered, too. The overlap policy applies.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/trigger", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule")), request_body = TriggerRequest,
-    responses((status = 200, body = TriggeredRun), Refusals, BodyRefusals))]
+    responses((status = 200, body = TriggeredRun), (status = 409, body = Refused, description = "Too many runs wait"),
+        Refusals, BodyRefusals))]
 pub(super) async fn trigger_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -151,6 +154,7 @@ pub(super) async fn trigger_schedule(
         id: number,
         occurrence_key: format!("manual:{run_id}"),
         nominal_time: at,
+        due_time: at,
         skipped: None,
         note: Some(json!({ "reason": reason }).to_string()),
     };
@@ -167,6 +171,7 @@ pub(super) async fn trigger_schedule(
         ("schedule.trigger", triggered.schedule_id.as_str(), json!({ "run": run_id, "reason": reason }));
     match store_audited(&app, &caller, write, does).await? {
         Applied::Done => Ok(Json(triggered)),
+        Applied::Conflict => Err(queue_full()),
         _ => Err(Problem::not_found("schedule", &id)),
     }
 }

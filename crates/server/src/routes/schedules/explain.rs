@@ -15,14 +15,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_schedule::{Cadence, RunStatus, ScheduleSpec};
-use windlass_store::{RunQuery, Schedules as _, StoredRun, StoredSchedule};
+use windlass_schedule::{Cadence, RunStatus, ScheduleSpec, occurrence_key, spread_due_time};
+use windlass_store::{Schedules as _, StoredRun, StoredSchedule};
 use windlass_views::time;
 
 const NEXT_MAX: usize = 100;
 const PAST_MAX: usize = 100;
-/// Runs that are read for each past occurrence: most have one attempt.
-const RUNS_EACH: usize = 5;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -82,17 +80,11 @@ pub(super) async fn explain_schedule(
     }
     let schedule = find(&app, &caller, &id).await?;
     let spec = SpecColumn::read(&schedule)?.spec(&schedule)?;
-    let query = RunQuery {
-        tenant: caller.tenant.clone(),
-        schedule: Some(schedule.id),
-        status: None,
-        before: None,
-        limit: past * RUNS_EACH,
-    };
-    let runs = app.readers.of(&caller.tenant).look(move |reader| reader.schedule_runs(&query)).await?;
+    let of = schedule.id;
+    let runs = app.readers.of(&caller.tenant).look(move |reader| reader.chains(of, past)).await?;
     Ok(Json(Explanation {
         next: next_occurrences(&schedule, &spec, next),
-        past: past_occurrences(runs, past),
+        past: past_occurrences(&schedule, &runs),
     }))
 }
 
@@ -101,9 +93,17 @@ fn next_occurrences(schedule: &StoredSchedule, spec: &ScheduleSpec, count: usize
     let late = first < instant(now());
     let later = spec.timetable.occurrences(first);
     let times = std::iter::once(first).chain(later).take(count);
-    let reason = |at: Timestamp| match late && at == first {
-        true => format!("{}; it is late, and the misfire policy decides about it", describe(spec, at)),
-        false => describe(spec, at),
+    let reason = |at: Timestamp| {
+        let mut reason = describe(spec, at);
+        if late && at == first {
+            reason.push_str("; it is late, and the misfire policy decides about it");
+        }
+        let key = occurrence_key(&ids::format_schedule(schedule.id), at);
+        let due = spread_due_time(&key, at, spec.policy.jitter_seconds);
+        if due != at {
+            reason.push_str(&format!("; its jitter lets it start at {}", time(millis(due))));
+        }
+        reason
     };
     times.map(|at| NextOccurrence { nominal_time: time(millis(at)), reason: reason(at) }).collect()
 }
@@ -122,34 +122,47 @@ fn describe(spec: &ScheduleSpec, at: Timestamp) -> String {
     }
 }
 
-/// Groups runs by occurrence, the newest first.
-fn past_occurrences(runs: Vec<StoredRun>, count: usize) -> Vec<PastOccurrence> {
-    let mut chains: Vec<Vec<StoredRun>> = Vec::new();
-    for run in runs {
-        match chains.iter_mut().find(|chain| chain[0].occurrence_key == run.occurrence_key) {
-            Some(chain) => chain.push(run),
-            None => chains.push(vec![run]),
-        }
-    }
-    let explain = |mut chain: Vec<StoredRun>| {
-        chain.sort_by_key(|run| run.attempt);
-        let last = chain.last()?.clone();
+/// Groups runs by occurrence. The attempts at one are next to each other.
+fn past_occurrences(schedule: &StoredSchedule, runs: &[StoredRun]) -> Vec<PastOccurrence> {
+    let explain = |chain: &[StoredRun]| {
+        let last = chain.last()?;
         Some(PastOccurrence {
+            occurrence_key: last.occurrence_key.clone(),
             nominal_time: time(last.nominal_time),
             status: last.status.name().to_owned(),
-            reason: explain_run(&last),
+            reason: explain_chain(schedule, chain, last),
             run_ids: chain.iter().map(|run| ids::format_run(run.id)).collect(),
-            occurrence_key: last.occurrence_key,
         })
     };
-    chains.into_iter().take(count).filter_map(explain).collect()
+    let is_same = |one: &StoredRun, other: &StoredRun| one.occurrence_key == other.occurrence_key;
+    runs.chunk_by(is_same).filter_map(explain).collect()
 }
 
-fn explain_run(run: &StoredRun) -> String {
+/// Explains the newest attempt, with what an earlier one and a person have to do with it.
+fn explain_chain(schedule: &StoredSchedule, chain: &[StoredRun], last: &StoredRun) -> String {
+    let mut reason = explain_run(schedule, last);
+    let before =
+        chain.iter().rev().nth(1).and_then(|run| run.error_text.as_deref().map(|error| (run.attempt, error)));
+    if let Some((attempt, error)) = before {
+        reason.push_str(&format!("; attempt {attempt} had failed: {error}"));
+    }
+    if last.occurrence_key.starts_with("manual:") {
+        reason.push_str("; it was started by a person");
+    }
+    reason
+}
+
+fn explain_run(schedule: &StoredSchedule, run: &StoredRun) -> String {
     let error = run.error_text.as_deref().unwrap_or("no reason was recorded");
     let attempt = run.attempt;
     match run.status {
-        RunStatus::Pending => "it is due and waits for a free place under the overlap policy".to_owned(),
+        RunStatus::Pending if run.due_time > now() => {
+            format!("it starts at {}, within the jitter of the schedule", time(run.due_time))
+        }
+        RunStatus::Pending => {
+            let overlap = schedule.policy.overlap.name();
+            format!("it is due and waits: the policy `{overlap}` lets no further run begin now")
+        }
         RunStatus::Claimed => "it is about to start".to_owned(),
         RunStatus::Running => format!("attempt {attempt} is running"),
         RunStatus::Succeeded => format!("attempt {attempt} succeeded"),

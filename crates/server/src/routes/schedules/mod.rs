@@ -1,5 +1,6 @@
 //! `/api/v1/schedules`: times at which work begins by itself.
 
+mod backfill;
 mod change;
 mod control;
 mod explain;
@@ -21,7 +22,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::{Applied, Entry, ScheduleQuery, ScheduleWrite, Schedules as _, StoredSchedule};
-use windlass_views::time;
+use windlass_views::{time, workflow_id};
 
 pub(super) const TAG: &str = "schedules";
 const LIST: Paged = Paged { name: "schedules", usual: 50, most: 200 };
@@ -39,6 +40,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(control::resume_schedule))
         .routes(routes!(control::trigger_schedule))
         .routes(routes!(explain::explain_schedule))
+        .routes(routes!(backfill::backfill_schedule))
 }
 
 /// A schedule with everything that the server manages. Fields that are not set are null.
@@ -46,10 +48,13 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 pub(crate) struct ScheduleView {
     /// `sch_` and 32 hexadecimal digits
     id: String,
-    /// `name`, `enabled`, `timezone`, `schedule`, `target`, `policy`, `retry`, `start_at` and `end_at`
+    /// `name`, `enabled`, `timezone`, `schedule`, `target`, `policy`, `retry`, `start_at`, `end_at` and
+    /// `dead_letter_webhook`
     #[serde(flatten)]
     #[schema(value_type = Object)]
     document: Map<String, Value>,
+    /// The workflow whose trigger made the schedule
+    workflow_id: Option<String>,
     #[schema(format = DateTime)]
     paused_at: Option<String>,
     #[schema(format = DateTime)]
@@ -70,6 +75,7 @@ impl ScheduleView {
         Ok(ScheduleView {
             id: ids::format_schedule(schedule.id),
             document,
+            workflow_id: schedule.workflow.map(|id| workflow_id(id.0)),
             paused_at: schedule.paused_at.map(time),
             next_run_at: schedule.next_run_at.map(time),
             last_run_at: schedule.last_run_at.map(time),
@@ -81,7 +87,7 @@ impl ScheduleView {
     /// Replaces policies and target by the kind of the target, as lists show it.
     fn summarised(mut self) -> ScheduleView {
         let kind = self.document.get("target").map(|target| target["kind"].clone()).unwrap_or_default();
-        for field in ["target", "policy", "retry", "start_at", "end_at"] {
+        for field in ["target", "policy", "retry", "start_at", "end_at", "dead_letter_webhook"] {
             self.document.remove(field);
         }
         self.document.insert("target_kind".to_owned(), kind);
@@ -163,6 +169,10 @@ pub(super) async fn store_audited(
     let applied = app.store_entries(vec![Entry::Schedule(Box::new(write)).audited(audit)]).await?;
     app.schedule_bell.notify_one();
     applied.first().copied().ok_or_else(|| Problem::internal("a write was not answered"))
+}
+
+pub(super) fn queue_full() -> Problem {
+    Problem::conflict("too many runs of the schedule wait; cancel some of them or wait until they have run")
 }
 
 pub(super) fn changed_meanwhile() -> Problem {

@@ -302,14 +302,14 @@ pub(crate) async fn validate(
     }))
 }
 
-/// Registers the definition of a schedule's target as a new workflow. Returns the digits of its id.
+/// Registers the definition of a schedule's target as a new workflow.
 pub(crate) async fn register_target(
     app: &Arc<App>,
     caller: &Caller,
     text: String,
-) -> Result<String, Problem> {
+) -> Result<WorkflowId, Problem> {
     let compiled = storable(app, &caller.tenant, text).await?;
     let workflow = WorkflowId(ids::fresh_number()?);
     register(app, caller, compiled, Target::New(workflow), (None, Copies::No)).await?;
-    Ok(workflow.to_string())
+    Ok(workflow)
 }

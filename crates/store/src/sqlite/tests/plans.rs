@@ -49,6 +49,7 @@ fn no_list_reads_a_whole_table() {
         timers::RUNS_DUE,
         timers::GATES_DUE,
         schedules::DUE,
+        schedules::DUE_LATEST,
         schedules::WAITING,
     ] {
         check(sql);

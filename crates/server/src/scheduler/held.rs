@@ -1,0 +1,82 @@
+//! Runs that this process holds under a lease, with bounds on their number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_store::{ScheduleRunId, Tenant};
+
+/// Claimed and running runs of this process; others wait.
+const HELD_MAX: usize = 8_000;
+/// Those of one tenant, so that its programs do not keep the runs of others from starting.
+const TENANT_MAX: usize = 2_000;
+
+/// The runs whose leases are renewed.
+#[derive(Debug, Default)]
+pub(super) struct HeldRuns(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    runs: BTreeSet<ScheduleRunId>,
+    tenants: BTreeMap<Tenant, usize>,
+}
+
+/// One of them, until it is dropped. A run that is given up is dropped, too: its lease expires, and it is recovered.
+#[derive(Debug)]
+pub(super) struct HeldRun {
+    all: Arc<HeldRuns>,
+    run: ScheduleRunId,
+    tenant: Tenant,
+}
+
+impl HeldRuns {
+    /// Takes a place for a run; None when there is no room for it.
+    pub(super) fn take(self: &Arc<Self>, run: ScheduleRunId, tenant: &Tenant) -> Option<HeldRun> {
+        let mut table = self.lock();
+        let of_tenant = table.tenants.get(tenant).copied().unwrap_or_default();
+        if table.runs.len() >= HELD_MAX || of_tenant >= TENANT_MAX || !table.runs.insert(run) {
+            return None;
+        }
+        table.tenants.insert(tenant.clone(), of_tenant + 1);
+        Some(HeldRun { all: self.clone(), run, tenant: tenant.clone() })
+    }
+
+    pub(super) fn runs(&self) -> Vec<ScheduleRunId> {
+        self.lock().runs.iter().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HeldRun {
+    fn drop(&mut self) {
+        let mut table = self.all.lock();
+        table.runs.remove(&self.run);
+        match table.tenants.get_mut(&self.tenant) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(table.tenants.remove(&self.tenant)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_leaves_room_for_others_and_a_place_is_free_again() {
+        let (all, busy, other) =
+            (Arc::<HeldRuns>::default(), Tenant::new("tnt_busy"), Tenant::new("tnt_other"));
+        let take = |number: usize, tenant: &Tenant| all.take(ScheduleRunId(number as u128), tenant);
+        let mut held: Vec<HeldRun> = (0..TENANT_MAX).filter_map(|number| take(number, &busy)).collect();
+        assert_eq!(held.len(), TENANT_MAX);
+        assert!(take(TENANT_MAX, &busy).is_none());
+        assert!(take(0, &other).is_none(), "the run is held");
+        let one = take(TENANT_MAX, &other).unwrap();
+        assert_eq!(all.runs().len(), TENANT_MAX + 1);
+        held.pop();
+        assert!(take(TENANT_MAX + 1, &busy).is_some());
+        drop((one, held));
+        assert!(all.runs().is_empty() && all.lock().tenants.is_empty());
+    }
+}
