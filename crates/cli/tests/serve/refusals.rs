@@ -152,6 +152,7 @@ fn refuse_fields(all: &mut Transcript<'_>, workflow: &str) {
     all.get("bad state of deliveries", "/api/v1/webhook-deliveries?status=lost");
     all.json("unknown delivery", Method::POST, "/api/v1/webhook-deliveries/msg_x/redeliver", &json!({}));
     all.get("unknown node type", "/api/v1/nodes/types/none/schema");
+    all.get("unknown dialect of a schema", "/api/v1/schemas/none");
     let hook = all.server.bare(Method::POST, "/hooks/none");
     all.send("unknown hook", hook.json(&json!({})));
 }

@@ -148,3 +148,16 @@ fn a_secret_that_stands_in_a_definition_is_sealed_before_it_is_stored() {
         assert!(!bytes.windows(value.len()).any(|part| part == value.as_bytes()), "{}", file.display());
     }
 }
+
+#[test]
+fn editors_get_the_schema_of_a_dialect_that_the_command_prints() {
+    let place = Place::new();
+    let server = place.serve();
+    for dialect in ["playbook", "workflow", "actions"] {
+        let (status, schema) = read_answer(server.get(&format!("/api/v1/schemas/{dialect}")));
+        let printed = place.windlass(&["schema", dialect]);
+        assert_eq!(status, StatusCode::OK, "{schema}");
+        assert_eq!(schema, serde_json::from_str::<Value>(&printed.out).unwrap(), "{dialect}");
+        assert!(schema["properties"].is_object() || schema["$ref"].is_string(), "{dialect}");
+    }
+}

@@ -49,8 +49,9 @@ macro_rules! files {
 }
 
 static INDEX: [File; 1] = files! { "index.html" "text/html; charset=utf-8", };
-static ASSETS: [File; 4] = files! {
+static ASSETS: [File; 5] = files! {
     "assets/app.js" "text/javascript",
+    "assets/Editor.js" "text/javascript",
     "assets/Graph.js" "text/javascript",
     "assets/app.css" "text/css",
     "assets/icon.svg" "image/svg+xml",

@@ -16,6 +16,7 @@ mod runner_groups;
 mod sandboxes;
 mod schedule_runs;
 mod schedules;
+mod schemas;
 mod secrets;
 mod session;
 pub(crate) mod shared;
@@ -81,6 +82,7 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(audit::router())
         .merge(workflows::router())
         .merge(nodes::router())
+        .merge(schemas::router())
         .merge(executions::router())
         .merge(tasks::router())
         .merge(workers::router())
