@@ -9,7 +9,7 @@ export default defineConfig({
     modulePreload: false,
     cssCodeSplit: false,
     assetsInlineLimit: 0,
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 500,
     rolldownOptions: {
       output: {
         entryFileNames: 'assets/app.js',

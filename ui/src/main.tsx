@@ -3,16 +3,26 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Redirect, Route, Switch } from 'wouter';
 import { ApiError } from './api/client';
-import { useSession } from './api/queries';
-import { Execution } from './pages/Execution';
+import { useSession } from './api/shared';
+import { Administration } from './pages/administration/Administration';
+import { DeadLetters } from './pages/schedule/DeadLetters';
+import { Execution } from './pages/execution/Execution';
 import { Executions } from './pages/Executions';
 import { Home } from './pages/Home';
+import { NewSchedule } from './pages/schedule/NewSchedule';
+import { Run } from './pages/schedule/Run';
+import { Schedule } from './pages/schedule/Schedule';
+import { Schedules } from './pages/schedule/Schedules';
 import { SignIn } from './pages/SignIn';
-import { Workflow } from './pages/Workflow';
+import { NewWorkflow } from './pages/workflow/NewWorkflow';
+import { Workflow } from './pages/workflow/Workflow';
 import { Workflows } from './pages/Workflows';
 import { Empty, Loading, Problem } from './parts/basics';
 import { Layout } from './parts/Layout';
+import { applyTheme } from './parts/theme';
 import './style.css';
+
+applyTheme();
 
 const client = new QueryClient({
   defaultOptions: {
@@ -38,26 +48,48 @@ function SignedIn() {
   if (session.error?.isSignedOut) return <Redirect to={`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`} />;
   if (session.error && !session.data) return <Problem error={session.error} retry={() => void session.refetch()} />;
   if (!session.data) return <Loading />;
-  const can = session.data.permissions;
   return (
     <Layout session={session.data}>
-      <Switch>
-        <Route path="/">
-          <Home />
-        </Route>
-        <Route path="/executions">
-          <Executions />
-        </Route>
-        <Route path="/executions/:id/:tab?">{({ id, tab }) => <Execution key={id} id={id} tab={tab ?? 'graph'} can={can} />}</Route>
-        <Route path="/workflows">
-          <Workflows />
-        </Route>
-        <Route path="/workflows/:id">{({ id }) => <Workflow key={id} id={id} can={can} />}</Route>
-        <Route>
-          <Empty title="There is no such page." />
-        </Route>
-      </Switch>
+      <Pages />
     </Layout>
+  );
+}
+
+function Pages() {
+  return (
+    <Switch>
+      <Route path="/">
+        <Home />
+      </Route>
+      <Route path="/executions">
+        <Executions />
+      </Route>
+      <Route path="/executions/:id/:tab?">{({ id, tab }) => <Execution key={id} id={id} tab={tab ?? 'graph'} />}</Route>
+      <Route path="/workflows">
+        <Workflows />
+      </Route>
+      <Route path="/workflows/new">
+        <NewWorkflow />
+      </Route>
+      <Route path="/workflows/:id/:tab?">{({ id, tab }) => <Workflow key={id} id={id} tab={tab ?? 'overview'} />}</Route>
+      <Route path="/schedules">
+        <Schedules />
+      </Route>
+      <Route path="/schedules/new">
+        <NewSchedule />
+      </Route>
+      <Route path="/schedules/:id">{({ id }) => <Schedule key={id} id={id} />}</Route>
+      <Route path="/runs/:id">{({ id }) => <Run key={id} id={id} />}</Route>
+      <Route path="/dead-letters">
+        <DeadLetters />
+      </Route>
+      <Route path="/administration/:tab?">{({ tab }) => <Administration tab={tab ?? 'tokens'} />}</Route>
+      <Route>
+        <Empty title="There is no such page.">
+          <p>The link may be of another version of the server. The navigation leads to all pages.</p>
+        </Empty>
+      </Route>
+    </Switch>
   );
 }
 

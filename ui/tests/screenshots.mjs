@@ -2,34 +2,35 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { APPROVAL, FAILING, Server } from './server.mjs';
+import { fill } from './demo.mjs';
+import { Server } from './server.mjs';
 
 const folder = process.argv[2] ?? 'screenshots';
 mkdirSync(folder, { recursive: true });
 const server = await Server.start();
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
-  const { execution, workflow } = await server.run(FAILING);
-  const asked = await server.run(APPROVAL);
+  const { form, loop, approval, broken } = await fill(server);
   const pages = {
     home: '/',
     executions: '/executions',
-    graph: `/executions/${execution}`,
-    timeline: `/executions/${execution}/timeline`,
-    steps: `/executions/${execution}/steps`,
-    logs: `/executions/${execution}/logs`,
-    approval: `/executions/${asked.execution}`,
-    workflow: `/workflows/${workflow}`,
+    graph: `/executions/${loop.execution}?step=book`,
+    timeline: `/executions/${loop.execution}/timeline`,
+    approval: `/executions/${approval.execution}`,
+    start: `/workflows/${form.workflow}/start`,
+    source: `/workflows/${form.workflow}/source`,
+    schedule: `/schedules/${broken}`,
   };
   for (const colorScheme of ['light', 'dark']) {
-    const context = await browser.newContext({ colorScheme, viewport: { width: 1280, height: 860 } });
+    const context = await browser.newContext({ colorScheme, viewport: { width: 1180, height: 760 } });
     const page = await context.newPage();
     await page.goto(server.link());
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(server.url + path);
       await page.locator('h1').waitFor();
-      await page.waitForLoadState('networkidle').catch(() => undefined);
+      await page.locator('main [aria-busy]').first().waitFor({ state: 'detached' });
+      if (['graph', 'approval', 'source'].includes(name)) await page.locator('.step').first().waitFor();
       await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
     }
     await context.close();

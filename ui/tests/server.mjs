@@ -28,7 +28,7 @@ export class Server {
 
   async open() {
     const args = ['serve', '--data', this.data, '--listen', `127.0.0.1:${this.port}`];
-    this.process = spawn(BINARY, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: this.folder });
+    this.process = spawn(BINARY, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: this.folder, env: { ...process.env, WINDLASS_EGRESS_ALLOW: '127.0.0.1' } });
     let said = '';
     await new Promise((ready, fail) => {
       this.process.stderr.on('data', (text) => {
@@ -77,16 +77,30 @@ export class Server {
   }
 
   /** Registers a definition and starts it; the answer comes when it has ended or waits. */
-  async run(definition, inputs = {}) {
+  run(definition, inputs = {}) {
+    return this.start(definition, inputs, { async: false });
+  }
+
+  /** Registers a definition and starts it. */
+  async start(definition, inputs = {}, options = {}) {
     const { status, body } = await this.api('POST', '/workflows', definition);
     if (status !== 201) throw new Error(JSON.stringify(body));
-    const started = await this.api('POST', `/workflows/${body.id}/execute`, { inputs, options: { async: false } });
+    const started = await this.api('POST', `/workflows/${body.id}/execute`, { inputs, options });
     if (started.status >= 300) throw new Error(JSON.stringify(started.body));
     return { workflow: body.id, execution: started.body.executionId };
   }
 
+  /** Waits until the server is in a state. */
+  async until(isReached) {
+    while (!(await isReached())) await new Promise((later) => setTimeout(later, 50));
+  }
+
   write(name, text) {
     writeFileSync(join(this.folder, name), text);
+  }
+
+  remove(name) {
+    rmSync(join(this.folder, name), { force: true });
   }
 }
 

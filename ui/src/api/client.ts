@@ -10,6 +10,9 @@ export type ExecutionError = Schemas['ExecutionError'];
 export type Waiting = Schemas['Waiting'];
 export type Graph = Schemas['Graph'];
 export type Workflow = Schemas['WorkflowView'];
+export type Permission = Schemas['PermissionName'];
+export type Task = Schemas['Task'];
+export type PublicEvent = Schemas['PublicEvent'];
 export type Status = Schemas['ExecutionStatus'];
 
 /** An answer of the server that is not a success, or no answer at all. */
@@ -28,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-type Query = Record<string, string | number | undefined>;
+export type Query = Record<string, string | number | boolean | undefined>;
 
 const TENANT = 'windlass.tenant';
 
@@ -44,8 +47,15 @@ function address(path: string, query?: Query): string {
   return `/api/v1${path}${text && `?${text}`}`;
 }
 
-async function send(method: string, path: string, options: { query?: Query; body?: unknown; text?: string } = {}): Promise<Response> {
-  const headers: Record<string, string> = {};
+interface Sent {
+  query?: Query | undefined;
+  body?: unknown;
+  text?: string;
+  headers?: Record<string, string>;
+}
+
+async function send(method: string, path: string, options: Sent = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...options.headers };
   const other = tenant.get();
   if (other) headers['X-Tenant-ID'] = other;
   if (options.body !== undefined) headers['Content-Type'] = 'application/json';
@@ -63,12 +73,16 @@ async function send(method: string, path: string, options: { query?: Query; body
   throw new ApiError(response.status, code, message, details);
 }
 
+const json = async <T>(response: Promise<Response>): Promise<T> => (await response).json();
+
 export const api = {
-  get: async <T>(path: string, query?: Query): Promise<T> => (await send('GET', path, query ? { query } : {})).json(),
-  text: async (path: string, query?: Query): Promise<string> => (await send('GET', path, query ? { query } : {})).text(),
-  post: async <T>(path: string, body: unknown): Promise<T> => (await send('POST', path, { body })).json(),
-  postText: async <T>(path: string, text: string): Promise<T> => (await send('POST', path, { text })).json(),
-  put: async <T>(path: string, text: string): Promise<T> => (await send('PUT', path, { text })).json(),
+  get: <T>(path: string, query?: Query): Promise<T> => json(send('GET', path, { query })),
+  text: async (path: string, query?: Query): Promise<string> => (await send('GET', path, { query })).text(),
+  post: <T>(path: string, body: unknown): Promise<T> => json(send('POST', path, { body })),
+  postText: <T>(path: string, text: string): Promise<T> => json(send('POST', path, { text })),
+  put: <T>(path: string, body: unknown): Promise<T> => json(send('PUT', path, { body })),
+  putText: <T>(path: string, text: string, headers: Record<string, string> = {}): Promise<T> => json(send('PUT', path, { text, headers })),
+  patch: <T>(path: string, body: unknown): Promise<T> => json(send('PATCH', path, { body })),
   remove: async (path: string): Promise<void> => void (await send('DELETE', path)),
-  streamAddress: (id: string): string => address(`/executions/${id}/stream`),
+  address,
 };

@@ -1,82 +1,131 @@
 // All executions. The filters are in the address, so that a link to a list shows the same list.
-import { useLocation, useSearch } from 'wouter';
-import { type ExecutionFilter, useExecutions, useWorkflows } from '../api/queries';
-import { Empty, Loading, Problem } from '../parts/basics';
+import { useState } from 'react';
+import { type ExecutionFilter, useExecutions } from '../api/executions';
+import { useCan } from '../api/shared';
+import { useWorkflows } from '../api/workflows';
+import { useAddress } from '../parts/address';
+import { Empty, More, Result, Title } from '../parts/basics';
+import { Bulk, type BulkKind } from '../parts/Bulk';
 import { ExecutionTable } from '../parts/ExecutionTable';
+import { shortId, statusName } from '../parts/words';
 
-const STATUSES = ['queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
+const STATUSES = ['open', 'queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
+const PERIODS: Record<string, [string, number]> = {
+  '1h': ['last hour', 3_600_000],
+  '1d': ['last day', 86_400_000],
+  '7d': ['last week', 7 * 86_400_000],
+  '30d': ['last 30 days', 30 * 86_400_000],
+};
+
+/** A period counts from the start of a minute, so that the list is one list for a minute. */
+function sinceTime(since: string | undefined): string | undefined {
+  const period = since && PERIODS[since];
+  return period ? new Date(Math.floor(Date.now() / 60_000) * 60_000 - period[1]).toISOString() : since;
+}
 
 export function Executions() {
-  const search = new URLSearchParams(useSearch());
-  const [, navigate] = useLocation();
-  const value = (key: string) => search.get(key) ?? undefined;
+  const [query, change] = useAddress();
+  const value = (key: string) => query.get(key) || undefined;
   const filter: ExecutionFilter = {
     status: value('status'),
     workflowId: value('workflow'),
     tag: value('tag'),
+    correlationId: value('correlation'),
     parentExecutionId: value('parent'),
-    since: value('since'),
+    since: sinceTime(value('since')),
+    until: value('until'),
   };
   const found = useExecutions(filter);
-  const workflows = useWorkflows();
-  const set = (key: string, text: string) => {
-    const next = new URLSearchParams(search);
-    if (text) next.set(key, text);
-    else next.delete(key);
-    navigate(`/executions${next.size ? `?${next}` : ''}`, { replace: true });
-  };
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [bulk, setBulk] = useState<BulkKind>();
+  const canRun = useCan('execute');
   const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
+  const toggle = (id: string) => setChosen(new Set(chosen.has(id) ? [...chosen].filter((other) => other !== id) : [...chosen, id]));
+  const scope = chosen.size > 0 ? `${chosen.size} selected` : 'all of this list';
   return (
     <>
-      <h1>Executions</h1>
-      <form className="filters" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          Status
-          <select value={filter.status ?? ''} onChange={(event) => set('status', event.target.value)}>
-            <option value="">any</option>
-            {STATUSES.map((status) => (
-              <option key={status} value={status}>
-                {status.replace('_', ' ')}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Workflow
-          <select value={filter.workflowId ?? ''} onChange={(event) => set('workflow', event.target.value)}>
-            <option value="">any</option>
-            {workflows.data?.workflows.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
+      <Title
+        title="Executions"
+        actions={
+          canRun && (
+            <>
+              {chosen.size > 0 && (
+                <button type="button" className="quiet" onClick={() => setChosen(new Set())}>
+                  clear selection
+                </button>
+              )}
+              <button type="button" className="bad" onClick={() => setBulk('cancel')}>
+                Cancel {scope} …
+              </button>
+              <button type="button" onClick={() => setBulk('retry')}>
+                Retry {scope} …
+              </button>
+            </>
+          )
+        }
+      />
+      <Filters query={query} change={change} />
+      <Result of={found}>
+        {executions.length > 0 ? <ExecutionTable executions={executions} selection={canRun ? { ids: chosen, toggle } : undefined} /> : <NoExecution isFiltered={query.size > 0} />}
+      </Result>
+      <More of={found} />
+      {bulk && <Bulk kind={bulk} filter={filter} chosen={chosen.size > 0 ? executions.filter(({ executionId }) => chosen.has(executionId)) : undefined} close={() => setBulk(undefined)} />}
+    </>
+  );
+}
+
+function NoExecution({ isFiltered }: { isFiltered: boolean }) {
+  return (
+    <Empty title="No execution matches.">
+      {isFiltered ? (
+        <p>Change or clear the filters above.</p>
+      ) : (
+        <p>
+          Start one on the page of a workflow, or with <code>windlass run FILE</code>.
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+function Filters({ query, change }: { query: URLSearchParams; change: (changes: Record<string, string | undefined>) => void }) {
+  const workflows = useWorkflows().data?.pages.flatMap((page) => page.workflows) ?? [];
+  const select = (label: string, key: string, options: readonly (readonly [string, string])[]) => (
+    <label>
+      {label}
+      <select value={query.get(key) ?? ''} onChange={(event) => change({ [key]: event.target.value })}>
+        <option value="">any</option>
+        {options.map(([value, name]) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  const parent = query.get('parent');
+  const isByWorkflow = query.has('workflow');
+  return (
+    <form className="filters" onSubmit={(event) => event.preventDefault()}>
+      {select('Status', 'status', STATUSES.map((status) => [status, statusName(status)]))}
+      {select('Workflow', 'workflow', workflows.map(({ id, name }) => [id, name]))}
+      {select('Created', 'since', Object.entries(PERIODS).map(([key, [name]]) => [key, name]))}
+      {!isByWorkflow && (
         <label>
           Tag
-          <input type="search" value={filter.tag ?? ''} onChange={(event) => set('tag', event.target.value)} />
+          <input type="search" size={12} value={query.get('tag') ?? ''} onChange={(event) => change({ tag: event.target.value })} />
         </label>
-        {filter.parentExecutionId && (
-          <button type="button" onClick={() => set('parent', '')}>
-            children of …{filter.parentExecutionId.slice(-8)} ✕
-          </button>
-        )}
-      </form>
-      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
-      {found.isPending && <Loading />}
-      {executions.length > 0 && <ExecutionTable executions={executions} />}
-      {found.data && executions.length === 0 && (
-        <Empty title="No execution matches.">
-          <p>
-            Start one on the page of a workflow, or with <code>windlass run FILE</code>.
-          </p>
-        </Empty>
       )}
-      {found.hasNextPage && (
-        <button type="button" onClick={() => void found.fetchNextPage()} disabled={found.isFetchingNextPage}>
-          Show more
+      {parent && (
+        <button type="button" onClick={() => change({ parent: undefined })}>
+          children of {shortId(parent)} ✕
         </button>
       )}
-    </>
+      {query.size > 0 && (
+        <button type="button" className="quiet" onClick={() => change(Object.fromEntries([...query.keys()].map((key) => [key, undefined])))}>
+          clear filters
+        </button>
+      )}
+    </form>
   );
 }

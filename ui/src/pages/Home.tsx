@@ -1,35 +1,156 @@
-// What runs, what failed, and what waits for people.
+// What waits for the user, what runs, what failed, what comes next, and whether the server is well.
 import { Link } from 'wouter';
-import type { ListedExecution } from '../api/client';
-import { useExecutions } from '../api/queries';
-import { Empty, Loading, Problem, Section } from '../parts/basics';
+import { useServerHealth } from '../api/administration';
+import { useExecutions, useTasks } from '../api/executions';
+import { useDeadLetters, useSchedules } from '../api/schedules';
+import { Empty, Result, Section, StatusMark, Time, Title } from '../parts/basics';
 import { ExecutionTable } from '../parts/ExecutionTable';
+import { TaskList } from '../parts/TaskList';
+import { bytes, plural } from '../parts/words';
 
 const DAY_MS = 86_400_000;
+const LISTED = 8;
 
 export function Home() {
+  // The start of an hour, so that the list is one list for an hour.
+  const since = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000 - DAY_MS).toISOString();
+  const running = useExecutions({ status: 'running' }, 100);
+  const queued = useExecutions({ status: 'queued' }, 100);
+  const failed = useExecutions({ status: 'failed', since }, 100);
+  const tasks = useTasks();
+  const dead = useDeadLetters();
+  const open = dead.data?.pages.flatMap(({ items }) => items).filter(({ resolved_at }) => !resolved_at);
   return (
     <>
-      <h1>Home</h1>
-      <List title="Waiting for people" status="paused" empty="Nothing waits for an answer." />
-      <List title="Running" status="running" empty="Nothing runs now." />
-      <List title="Queued" status="queued" />
-      <List title="Failed in the last day" status="failed" isRecent empty="Nothing failed." />
+      <Title title="Home" />
+      <div className="tiles">
+        <Tile name="waiting for you" count={tasks.data?.tasks.length} hasMore={tasks.data?.pagination.hasMore} tone="wait" href="#waiting" />
+        <Tile name="running" count={size(running)} hasMore={running.hasNextPage} tone="busy" href="/executions?status=running" />
+        <Tile name="queued" count={size(queued)} hasMore={queued.hasNextPage} href="/executions?status=queued" />
+        <Tile name="failed in a day" count={size(failed)} hasMore={failed.hasNextPage} tone="bad" href="/executions?status=failed&since=1d" />
+        <Tile name="dead letters" count={open?.length} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
+      </div>
+      <div id="waiting">
+        <Section title="Waiting for you">
+          <Result of={tasks}>
+            <TaskList tasks={tasks.data?.tasks ?? []} />
+          </Result>
+        </Section>
+      </div>
+      <List title="Running" found={running} href="/executions?status=running" empty="Nothing runs now." />
+      <List title="Failed in the last day" found={failed} href="/executions?status=failed&since=1d" empty="Nothing failed." />
+      <div className="columns">
+        <NextSchedules />
+        <Health />
+      </div>
     </>
   );
 }
 
-function List({ title, status, empty, isRecent }: { title: string; status: string; empty?: string; isRecent?: boolean }) {
-  const found = useExecutions({ status }, 20);
-  const since = Date.now() - DAY_MS;
-  const all = found.data?.pages.flatMap((page) => page.executions) ?? [];
-  const isShown = (execution: ListedExecution) => !isRecent || Date.parse(execution.completedAt ?? execution.createdAt) > since;
-  const shown = all.filter(isShown);
-  if (!empty && shown.length === 0) return null;
+const size = (found: ReturnType<typeof useExecutions>) => found.data?.pages.reduce((sum, page) => sum + page.executions.length, 0);
+
+function Tile({ name, count, hasMore, tone, href }: { name: string; count: number | undefined; hasMore?: boolean | undefined; tone?: string; href: string }) {
+  const shown = count === undefined ? '–' : `${count}${hasMore ? '+' : ''}`;
+  const content = (
+    <>
+      <b className={count ? tone : undefined}>{shown}</b>
+      <span className="faint">{name}</span>
+    </>
+  );
+  if (href.startsWith('#'))
+    return (
+      <a className="tile" href={href}>
+        {content}
+      </a>
+    );
   return (
-    <Section title={title} aside={<Link href={`/executions?status=${status}`}>all</Link>}>
-      {found.error && !found.data && <Problem error={found.error} />}
-      {found.isPending ? <Loading /> : shown.length > 0 ? <ExecutionTable executions={shown} /> : <Empty title={empty ?? ''} />}
+    <Link className="tile" href={href}>
+      {content}
+    </Link>
+  );
+}
+
+function List({ title, found, href, empty }: { title: string; found: ReturnType<typeof useExecutions>; href: string; empty: string }) {
+  const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
+  return (
+    <Section title={title} aside={<Link href={href}>all</Link>}>
+      <Result of={found}>{executions.length > 0 ? <ExecutionTable executions={executions.slice(0, LISTED)} /> : <Empty title={empty} />}</Result>
+    </Section>
+  );
+}
+
+function NextSchedules() {
+  const found = useSchedules();
+  const next = (found.data?.pages.flatMap(({ items }) => items) ?? [])
+    .filter(({ next_run_at }) => next_run_at)
+    .sort((one, other) => String(one.next_run_at).localeCompare(String(other.next_run_at)));
+  return (
+    <Section title="Next schedules" aside={<Link href="/schedules">all</Link>}>
+      <Result of={found}>
+        {next.length === 0 && (
+          <Empty title="No schedule is due.">
+            <Link href="/schedules/new">Create a schedule</Link>
+          </Empty>
+        )}
+        {next.length > 0 && (
+          <table>
+            <tbody>
+              {next.slice(0, LISTED).map(({ id, name, next_run_at }) => (
+                <tr key={id}>
+                  <td>
+                    <Link href={`/schedules/${id}`} data-row>
+                      {name}
+                    </Link>
+                  </td>
+                  <td>
+                    <Time at={next_run_at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Result>
+    </Section>
+  );
+}
+
+function Health() {
+  const found = useServerHealth();
+  const { isReady, reason, gauges = {} } = found.data ?? {};
+  const gauge = (name: string) => gauges[`windlass_${name}`] ?? 0;
+  const busy = gauge('steps_in_flight');
+  const slots = gauge('slots');
+  return (
+    <Section title="Server" aside={isReady !== undefined && <StatusMark status={isReady ? 'completed' : 'failed'} text={isReady ? 'ready' : 'not ready'} />}>
+      <Result of={found}>
+        {reason && <p className="bad-text">{reason}</p>}
+        <div className="meter" role="meter" aria-label="Slots in use" aria-valuenow={busy} aria-valuemin={0} aria-valuemax={slots}>
+          <i style={{ width: `${slots > 0 ? Math.min((busy / slots) * 100, 100) : 0}%` }} />
+        </div>
+        <dl className="facts">
+          <dt>Slots</dt>
+          <dd>
+            {busy} of {slots} in use, {plural(gauge('queue_depth'), 'step waits', 'steps wait')} for one
+          </dd>
+          <dt>Workers</dt>
+          <dd>
+            {plural(gauge('group_workers'), 'remote worker')}, {gauge('group_waiting')} waiting and {gauge('group_claimed')} claimed calls
+          </dd>
+          <dt>Webhooks</dt>
+          <dd>{plural(gauge('webhook_backlog'), 'event')} to deliver</dd>
+          <dt>Disk</dt>
+          <dd className={gauge('disk_full') ? 'bad-text' : undefined}>
+            {bytes(gauge('disk_free_bytes'))} free{gauge('disk_full') ? ': below the reserve, nothing new is started' : ''}
+          </dd>
+          {gauge('quarantined_executions') > 0 && (
+            <>
+              <dt>Quarantine</dt>
+              <dd className="bad-text">{plural(gauge('quarantined_executions'), 'execution is', 'executions are')} quarantined</dd>
+            </>
+          )}
+        </dl>
+      </Result>
     </Section>
   );
 }

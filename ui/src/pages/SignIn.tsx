@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, type Session } from '../api/client';
-import { useChange } from '../api/queries';
+import { useChange } from '../api/shared';
 import { Problem } from '../parts/basics';
 
 export function SignIn() {

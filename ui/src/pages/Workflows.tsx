@@ -1,53 +1,55 @@
-import { useState } from 'react';
 import { Link } from 'wouter';
-import { useWorkflows } from '../api/queries';
-import { Empty, Loading, Problem, Time } from '../parts/basics';
+import { useCan } from '../api/shared';
+import { useWorkflows } from '../api/workflows';
+import { useAddress } from '../parts/address';
+import { Empty, More, Result, StatusMark, Table, Time, Title } from '../parts/basics';
 
 export function Workflows() {
-  const found = useWorkflows();
-  const [search, setSearch] = useState('');
-  const shown = found.data?.workflows.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase())) ?? [];
+  const [query, change] = useAddress();
+  const search = query.get('search') ?? '';
+  const found = useWorkflows(search);
+  const canEdit = useCan('edit');
+  const canRun = useCan('execute');
+  const workflows = found.data?.pages.flatMap((page) => page.workflows) ?? [];
   return (
     <>
-      <h1>Workflows</h1>
-      <input type="search" aria-label="Search workflows" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
-      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
-      {found.isPending && <Loading />}
-      {found.data && shown.length === 0 && (
-        <Empty title="No workflow matches.">
-          <p>
-            <code>windlass workflows register FILE</code> adds one.
-          </p>
-        </Empty>
-      )}
-      {shown.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Dialect</th>
-              <th scope="col">Version</th>
-              <th scope="col">Status</th>
-              <th scope="col">Changed</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map(({ id, name, dialect, version, status, updatedAt }) => (
-              <tr key={id}>
-                <td>
-                  <Link href={`/workflows/${id}`}>{name}</Link>
-                </td>
-                <td>{String(dialect)}</td>
-                <td>{version}</td>
-                <td>{status}</td>
-                <td>
-                  <Time at={updatedAt} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+      <Title title="Workflows" actions={canEdit && <Link href="/workflows/new" className="button good">New workflow</Link>} />
+      <div className="filters">
+        <input type="search" aria-label="Search workflows" placeholder="Search by name" value={search} onChange={(event) => change({ search: event.target.value })} />
+      </div>
+      <Result of={found}>
+        {workflows.length === 0 && (
+          <Empty title="No workflow matches.">
+            <p>
+              {canEdit && <Link href="/workflows/new">Write one here</Link>}
+              {canEdit && ', or register a file: '}
+              <code>windlass workflows create FILE</code>
+            </p>
+          </Empty>
+        )}
+        {workflows.length > 0 && (
+          <Table
+            rows={workflows}
+            rowKey={({ id }) => id}
+            columns={[
+              {
+                name: 'Name',
+                show: ({ id, name }) => (
+                  <Link href={`/workflows/${id}`} data-row>
+                    {name}
+                  </Link>
+                ),
+              },
+              { name: 'Dialect', show: ({ dialect }) => dialect },
+              { name: 'Version', isNumber: true, show: ({ version }) => version },
+              { name: 'Status', show: ({ status }) => <StatusMark status={status} /> },
+              { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
+              { name: '', show: ({ id, status }) => canRun && status === 'active' && <Link href={`/workflows/${id}/start`}>start</Link> },
+            ]}
+          />
+        )}
+      </Result>
+      <More of={found} />
     </>
   );
 }

@@ -1,47 +1,78 @@
 import { Link } from 'wouter';
 import type { ListedExecution } from '../api/client';
-import { StatusMark, Time } from './basics';
-import { duration } from './words';
+import { Scroll, StatusMark, Time } from './basics';
+import { duration, shortId } from './words';
 
-export function ExecutionTable({ executions }: { executions: ListedExecution[] }) {
+export interface Selection {
+  ids: ReadonlySet<string>;
+  toggle: (id: string) => void;
+}
+
+export function ExecutionTable({ executions, selection }: { executions: readonly ListedExecution[]; selection?: Selection | undefined }) {
   return (
-    <div className="scroll">
+    <Scroll>
       <table>
         <thead>
           <tr>
+            {selection && (
+              <th scope="col">
+                <span className="hidden">Selected</span>
+              </th>
+            )}
             <th scope="col">Status</th>
             <th scope="col">Workflow</th>
             <th scope="col">Execution</th>
             <th scope="col">Created</th>
             <th scope="col">Took</th>
             <th scope="col">Trigger</th>
+            <th scope="col">Tags</th>
           </tr>
         </thead>
         <tbody>
           {executions.map((execution) => (
-            <tr key={execution.executionId}>
-              <td>
-                <StatusMark status={execution.status} />
-              </td>
-              <td>
-                {execution.workflowId ? <Link href={`/workflows/${execution.workflowId}`}>{execution.workflowName}</Link> : execution.workflowName}
-              </td>
-              <td>
-                <Link href={`/executions/${execution.executionId}`} className="mono">
-                  …{execution.executionId.slice(-8)}
-                </Link>
-              </td>
-              <td>
-                <Time at={execution.createdAt} />
-              </td>
-              <td>{execution.completedAt ? duration(Date.parse(execution.completedAt) - Date.parse(execution.createdAt)) : ''}</td>
-              <td>
-                {execution.metadata.triggerType} <span className="faint">by {execution.metadata.triggeredBy}</span>
-              </td>
-            </tr>
+            <Row key={execution.executionId} execution={execution} selection={selection} />
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
+  );
+}
+
+function Row({ execution, selection }: { execution: ListedExecution; selection: Selection | undefined }) {
+  const { executionId: id, metadata } = execution;
+  const name = execution.workflowName ?? 'execution';
+  return (
+    <tr>
+      {selection && (
+        <td>
+          <input type="checkbox" aria-label={`Select ${name} ${shortId(id)}`} checked={selection.ids.has(id)} onChange={() => selection.toggle(id)} />
+        </td>
+      )}
+      <td>
+        <StatusMark status={execution.quarantined ? 'quarantined' : execution.status} title={execution.quarantined?.reason} />
+      </td>
+      <td>
+        <Link href={`/executions/${id}`} data-row>
+          {name}
+        </Link>
+        {execution.workflowVersion != null && <span className="faint"> v{execution.workflowVersion}</span>}
+      </td>
+      <td className="mono faint">{shortId(id)}</td>
+      <td>
+        <Time at={execution.createdAt} />
+      </td>
+      <td>{execution.completedAt && duration(Date.parse(execution.completedAt) - Date.parse(execution.createdAt))}</td>
+      <td>
+        {metadata.triggerType}
+        {metadata.parentExecutionId && (
+          <>
+            {' of '}
+            <Link href={`/executions/${metadata.parentExecutionId}`}>parent</Link>
+          </>
+        )}
+        {metadata.retryOf && <span className="faint"> · retry</span>}
+      </td>
+      <td>{metadata.tags.join(', ')}</td>
+    </tr>
   );
 }

@@ -2,9 +2,10 @@
 import { graphlib, layout as place } from '@dagrejs/dagre';
 import { Background, Controls, type Edge, Handle, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
-import { memo, useMemo } from 'react';
+import { type KeyboardEvent, memo, useMemo } from 'react';
 import type { Graph } from '../api/client';
 import { StatusMark } from './basics';
+import { useTheme } from './theme';
 import { duration, plural } from './words';
 
 type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean }, 'step'>;
@@ -12,10 +13,13 @@ type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean }, 'step'
 const WIDTH = 220;
 const HEIGHT = 76;
 const MINIMAP_FROM = 30;
+const LABEL_MAX = 28;
 
 function positions(graph: Graph): Map<string, { x: number; y: number }> {
   const drawn = new graphlib.Graph();
-  drawn.setGraph({ rankdir: 'TB', nodesep: 36, ranksep: 56 });
+  // Labels of two routes from one step are beside each other.
+  const nodesep = graph.edges.some(({ label }) => label) ? 120 : 36;
+  drawn.setGraph({ rankdir: 'TB', nodesep, ranksep: 56 });
   drawn.setDefaultEdgeLabel(() => ({}));
   graph.nodes.forEach(({ id }) => drawn.setNode(id, { width: WIDTH, height: HEIGHT }));
   graph.edges.forEach(({ from, to }) => drawn.setEdge(from, to));
@@ -44,33 +48,57 @@ const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode
 
 const TYPES = { step: Step };
 
-export default function GraphView({ graph, chosen, choose }: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
-  const shape = graph.nodes.map(({ id }) => id).join('\n') + graph.edges.map(({ from, to }) => `${from}>${to}`).join('\n');
-  const at = useMemo(() => positions(graph), [shape]);
-  const nodes: StepNode[] = graph.nodes.map((step) => {
+function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined): StepNode[] {
+  return graph.nodes.map((step) => {
     const { x, y } = at.get(step.id) ?? { x: 0, y: 0 };
-    return { id: step.id, type: 'step', position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 }, width: WIDTH, height: HEIGHT, data: { step, isChosen: step.id === chosen } };
+    return {
+      id: step.id,
+      type: 'step',
+      position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 },
+      width: WIDTH,
+      height: HEIGHT,
+      ariaLabel: `${step.name}, ${step.state?.status ?? 'not reached'}`,
+      data: { step, isChosen: step.id === chosen },
+    };
   });
-  const edges: Edge[] = graph.edges.map(({ from, to, label, kind, taken }, number) => ({
+}
+
+function edgesOf(graph: Graph): Edge[] {
+  return graph.edges.map(({ from, to, label, kind, taken }, number) => ({
     id: String(number),
     source: from,
     target: to,
-    label: label ?? undefined,
+    label: shortLabel(label),
     className: `edge ${kind}${taken ? ' taken' : taken === 0 ? ' untaken' : ''}`,
     markerEnd: { type: MarkerType.ArrowClosed },
   }));
+}
+
+const shortLabel = (label: string | null | undefined) => (label && label.length > LABEL_MAX ? `${label.slice(0, LABEL_MAX)} …` : (label ?? undefined));
+
+export default function GraphView({ graph, chosen, choose }: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
+  const shape = graph.nodes.map(({ id }) => id).join('\n') + graph.edges.map(({ from, to }) => `${from}>${to}`).join('\n');
+  const at = useMemo(() => positions(graph), [shape]);
+  const nodes = useMemo(() => nodesOf(graph, at, chosen), [graph, at, chosen]);
+  const edges = useMemo(() => edgesOf(graph), [graph]);
+  const theme = useTheme();
+  const press = (event: KeyboardEvent<HTMLElement>) => {
+    const id = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset['id'];
+    if (id && (event.key === 'Enter' || event.key === ' ')) choose?.(id);
+  };
   return (
-    <div className="graph">
+    <div className="graph" onKeyDown={press}>
       <ReactFlow
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}
-        colorMode="system"
+        colorMode={theme}
         fitView
         fitViewOptions={{ maxZoom: 1 }}
         minZoom={0.05}
         nodesDraggable={false}
         nodesConnectable={false}
+        edgesFocusable={false}
         onlyRenderVisibleElements={graph.nodes.length > 200}
         onNodeClick={(_, node) => choose?.(node.id)}
         proOptions={{ hideAttribution: true }}

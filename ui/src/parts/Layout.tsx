@@ -1,76 +1,119 @@
-// The frame of every page: navigation, the user, keys.
-import { type ReactNode, useEffect, useRef, useState } from 'react';
+// The frame of every page: navigation, the user, the theme, keys.
+import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { useTenants } from '../api/administration';
 import { api, type Session, tenant } from '../api/client';
-import { useChange } from '../api/queries';
-
-const PLACES = [
-  { key: 'h', path: '/', name: 'Home' },
-  { key: 'e', path: '/executions', name: 'Executions' },
-  { key: 'w', path: '/workflows', name: 'Workflows' },
-] as const;
-
-const KEYS = [
-  ['?', 'show these keys'],
-  ['/', 'search in the page'],
-  ['g h', 'go to Home'],
-  ['g e', 'go to Executions'],
-  ['g w', 'go to Workflows'],
-  ['Esc', 'close'],
-] as const;
+import { useTasks } from '../api/executions';
+import { useChange } from '../api/shared';
+import { Dialog } from './Dialog';
+import { Icon } from './Icon';
+import { KEYS, type Overlay, useKeys } from './keys';
+import { Palette } from './Palette';
+import { isAt, PLACES } from './places';
+import { setTheme, type Theme, useChosenTheme } from './theme';
 
 export function Layout({ session, children }: { session: Session; children: ReactNode }) {
+  const [overlay, setOverlay] = useState<Overlay>();
+  const close = () => setOverlay(undefined);
+  useKeys(setOverlay);
+  return (
+    <div className="frame">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <header className="side">
+        <div className="row brand">
+          <img src="/assets/icon.svg" alt="" width="22" height="22" />
+          <strong>Windlass</strong>
+        </div>
+        <button type="button" className="search" onClick={() => setOverlay('palette')} aria-keyshortcuts="Control+K">
+          <Icon name="search" /> Go to … <kbd>Ctrl K</kbd>
+        </button>
+        <Navigation session={session} />
+        <User session={session} help={() => setOverlay('help')} />
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      {overlay === 'palette' && <Palette close={close} />}
+      {overlay === 'help' && <Help close={close} />}
+    </div>
+  );
+}
+
+function Navigation({ session }: { session: Session }) {
   const [location] = useLocation();
-  const [isHelp, setHelp] = useKeys();
+  const waiting = useTasks().data?.tasks.length ?? 0;
+  return (
+    <nav aria-label="Pages">
+      {PLACES.filter(({ needs }) => !needs || session.permissions.includes(needs)).map(({ path, name, icon }) => (
+        <Link key={path} href={path} aria-current={isAt(location, path) ? 'page' : undefined}>
+          <Icon name={icon} />
+          <span>{name}</span>
+          {path === '/' && waiting > 0 && (
+            <span className="count" title="Tasks that wait for you">
+              {waiting}
+            </span>
+          )}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function User({ session, help }: { session: Session; help: () => void }) {
+  const theme = useChosenTheme();
   const signOut = useChange(
     () => api.remove('/session'),
     () => window.location.assign('/sign-in'),
   );
   return (
-    <>
-      <a className="skip" href="#content">
-        Skip to the content
-      </a>
-      <header className="top">
-        <nav aria-label="Pages">
-          <span className="brand">Windlass</span>
-          {PLACES.map(({ path, name }) => (
-            <Link key={path} href={path} aria-current={isAt(location, path) ? 'page' : undefined}>
-              {name}
-            </Link>
-          ))}
-        </nav>
-        <div className="row">
-          {tenant.get() && (
-            <button type="button" onClick={() => (tenant.set(null), window.location.assign('/'))}>
-              tenant {tenant.get()} ✕
-            </button>
-          )}
-          <span className="faint" title={session.id}>
-            {session.role} of {session.tenantId}
-          </span>
-          <button type="button" className="quiet" onClick={() => setHelp(true)} aria-label="Keys">
-            ?
-          </button>
-          <button type="button" className="quiet" onClick={() => signOut.mutate(undefined)}>
-            Sign out
-          </button>
-        </div>
-      </header>
-      <main id="content">{children}</main>
-      {isHelp && <Help close={() => setHelp(false)} />}
-    </>
+    <div className="user">
+      {session.operator && <TenantChoice session={session} />}
+      <span className="faint" title={session.id}>
+        {session.role} of {session.tenantId}
+      </span>
+      <select aria-label="Theme" value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
+        <option value="system">System theme</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </select>
+      <div className="row wrap">
+        <button type="button" className="quiet" onClick={help} aria-label="Keys">
+          ?
+        </button>
+        <button type="button" className="quiet" onClick={() => signOut.mutate(undefined)}>
+          Sign out
+        </button>
+      </div>
+    </div>
   );
 }
 
-const isAt = (location: string, path: string) => (path === '/' ? location === '/' : location.startsWith(path));
+/** Operators of the server may look at and act for other tenants. */
+function TenantChoice({ session }: { session: Session }) {
+  const tenants = useTenants(true).data?.tenants ?? [];
+  const [, navigate] = useLocation();
+  if (tenants.length < 2) return null;
+  const change = (id: string) => {
+    tenant.set(id === 'default' ? null : id);
+    navigate('/');
+    window.location.reload();
+  };
+  return (
+    <select aria-label="Tenant" value={tenant.get() ?? session.tenantId} onChange={(event) => change(event.target.value)}>
+      {tenants.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
 
 function Help({ close }: { close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} onClose={close} aria-labelledby="keys">
-      <h2 id="keys">Keys</h2>
+    <Dialog title="Keys" close={close}>
       <dl className="keys">
         {KEYS.map(([key, what]) => (
           <div key={key}>
@@ -81,32 +124,6 @@ function Help({ close }: { close: () => void }) {
           </div>
         ))}
       </dl>
-      <button type="button" onClick={() => dialog.current?.close()}>
-        Close
-      </button>
-    </dialog>
+    </Dialog>
   );
-}
-
-function useKeys(): [boolean, (shown: boolean) => void] {
-  const [isHelp, setHelp] = useState(false);
-  const [, navigate] = useLocation();
-  useEffect(() => {
-    let isGoing = false;
-    const press = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-      const place = PLACES.find(({ key }) => key === event.key);
-      if (isGoing && place) navigate(place.path);
-      if (event.key === '?') setHelp(true);
-      if (event.key === '/') {
-        event.preventDefault();
-        document.querySelector<HTMLInputElement>('main input[type=search]')?.focus();
-      }
-      isGoing = event.key === 'g';
-    };
-    document.addEventListener('keydown', press);
-    return () => document.removeEventListener('keydown', press);
-  }, [navigate]);
-  return [isHelp, setHelp];
 }

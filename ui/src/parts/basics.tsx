@@ -1,7 +1,7 @@
 // Small parts that all pages use.
-import { type ReactNode, useEffect, useState, useSyncExternalStore } from 'react';
-import { ApiError, type Status } from '../api/client';
-import { exact, relative } from './words';
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { ApiError } from '../api/client';
+import { exact, relative, statusName } from './words';
 
 // One clock for all relative times of the page.
 let now = Date.now();
@@ -34,12 +34,20 @@ export function Time({ at }: { at: string | null | undefined }) {
 // A shape in addition to the colour: both say the same.
 const SHAPES: Record<string, string> = {
   completed: '✓',
+  succeeded: '✓',
+  delivered: '✓',
+  active: '✓',
   partial_success: '◐',
   failed: '✕',
+  dead_lettered: '✕',
+  given_up: '✕',
+  quarantined: '✕',
   cancelled: '⊘',
   running: '▶',
+  claimed: '▶',
   initializing: '▶',
   retrying: '↻',
+  retry_scheduled: '↻',
   queued: '…',
   pending: '○',
   waiting: '‖',
@@ -47,15 +55,20 @@ const SHAPES: Record<string, string> = {
   skipped: '⤼',
 };
 
-export function StatusMark({ status, text }: { status: Status | string; text?: string }) {
+export const shapeOf = (status: string): string => SHAPES[status] ?? '•';
+
+export function StatusMark({ status, text, title }: { status: string; text?: string | undefined; title?: string | undefined }) {
   return (
-    <span className={`status ${status}`}>
-      <span aria-hidden="true">{SHAPES[status] ?? '•'}</span> {text ?? status.replace('_', ' ')}
+    <span className={`status ${status}`} title={title}>
+      <span className="shape" aria-hidden="true">
+        {shapeOf(status)}
+      </span>
+      {text ?? statusName(status)}
     </span>
   );
 }
 
-export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Problem({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
   const known = error instanceof ApiError ? error : undefined;
   return (
     <div className="problem" role="alert">
@@ -71,9 +84,11 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
         </ul>
       )}
       {retry && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
+        <div>
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        </div>
       )}
     </div>
   );
@@ -94,6 +109,34 @@ export const Loading = () => (
   </p>
 );
 
+interface Found {
+  isPending: boolean;
+  data: unknown;
+  error: Error | null;
+  refetch: () => unknown;
+}
+
+/** Shows what was read; until then that it is read, or why it could not be read. */
+export function Result({ of, children }: { of: Found; children: ReactNode }) {
+  return (
+    <>
+      {of.error && <Problem error={of.error} retry={() => void of.refetch()} />}
+      {of.isPending ? <Loading /> : of.data !== undefined && children}
+    </>
+  );
+}
+
+export function More({ of }: { of: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown } }) {
+  if (!of.hasNextPage) return null;
+  return (
+    <p>
+      <button type="button" onClick={() => void of.fetchNextPage()} disabled={of.isFetchingNextPage}>
+        Show more
+      </button>
+    </p>
+  );
+}
+
 export function Copy({ text, label }: { text: string; label: string }) {
   const [isDone, setDone] = useState(false);
   useEffect(() => {
@@ -103,7 +146,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
   }, [isDone]);
   const copy = () => void navigator.clipboard?.writeText(text).then(() => setDone(true));
   return (
-    <button type="button" className="quiet" onClick={copy} title={text}>
+    <button type="button" className="quiet" onClick={copy} title={text.length > 200 ? undefined : text}>
       {isDone ? 'copied' : label}
     </button>
   );
@@ -111,12 +154,82 @@ export function Copy({ text, label }: { text: string; label: string }) {
 
 export function Section({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
   return (
-    <section>
-      <header className="row">
+    <section aria-label={title}>
+      <header>
         <h2>{title}</h2>
         {aside}
       </header>
       {children}
     </section>
+  );
+}
+
+/** The head of a page; the title is also that of the browser's tab. */
+export function Title({ title, children, actions }: { title: string; children?: ReactNode; actions?: ReactNode }) {
+  useEffect(() => {
+    document.title = `${title} · Windlass`;
+  }, [title]);
+  return (
+    <header className="title">
+      <h1>{title}</h1>
+      {children}
+      {actions && <div className="actions">{actions}</div>}
+    </header>
+  );
+}
+
+/** A box that scrolls sideways. The keyboard reaches it only while there is something to scroll. */
+export function Scroll({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isWide, setWide] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth));
+    observer.observe(element);
+    if (element.firstElementChild) observer.observe(element.firstElementChild);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div ref={box} className="scroll" tabIndex={isWide ? 0 : undefined}>
+      {children}
+    </div>
+  );
+}
+
+interface Column<Row> {
+  name: string;
+  isNumber?: boolean;
+  isWide?: boolean;
+  show: (row: Row) => ReactNode;
+}
+
+export function Table<Row>({ rows, columns, rowKey }: { rows: readonly Row[]; columns: readonly Column<Row>[]; rowKey: (row: Row) => string }) {
+  const style = ({ isNumber, isWide }: Column<Row>) => (isNumber ? 'number' : isWide ? 'wide' : undefined);
+  return (
+    <Scroll>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.name} scope="col" className={style(column)}>
+                {column.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={rowKey(row)}>
+              {columns.map((column) => (
+                <td key={column.name} className={style(column)}>
+                  {column.show(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }

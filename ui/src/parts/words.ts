@@ -29,3 +29,22 @@ export function duration(ms: number): string {
 export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*\u0007/g, '');
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+
+export const statusName = (status: string): string => status.replaceAll('_', ' ');
+
+/** The end of an id: enough to recognise it in a list. */
+export const shortId = (id: string): string => `…${id.slice(-8)}`;
+
+/** Numbers of iterations, outermost first. */
+export const pathText = (path: readonly number[] | null | undefined): string => (path ?? []).map((index) => `[${index}]`).join('');
+
+const SIZES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+export function bytes(count: number): string {
+  const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(count, 1)) / 10), 0), SIZES.length - 1);
+  const value = count / 1024 ** power;
+  return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${SIZES[power]}`;
+}
+
+/** A value as one line of text. */
+export const text = (value: unknown): string => (typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value));

@@ -1,0 +1,53 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { api, type ApiError, type Schemas } from './client';
+import { LIVE_MS } from './shared';
+
+const useList = <Of>(name: string, isOn = true, every: number | false = false) =>
+  useQuery<Of, ApiError>({ queryKey: [name], queryFn: () => api.get(`/${name}`), enabled: isOn, refetchInterval: every });
+
+export const useTokens = () => useList<Schemas['TokenList']>('tokens');
+export const useTenants = (isOperator: boolean) => useList<Schemas['TenantList']>('tenants', isOperator);
+export const useSecrets = (isOn = true) => useList<Schemas['SecretList']>('secrets', isOn);
+export const useRunnerGroups = () => useList<Schemas['RunnerGroupList']>('runner-groups', true, LIVE_MS);
+export const useQuarantine = (isOn: boolean) => useList<Schemas['QuarantineList']>('quarantine', isOn, LIVE_MS);
+
+export function useAudit(filter: { action?: string | undefined; actor?: string | undefined; target?: string | undefined }) {
+  return useInfiniteQuery({
+    queryKey: ['audit', filter],
+    queryFn: ({ pageParam }) => api.get<Schemas['AuditList']>('/audit', { ...filter, limit: 50, cursor: pageParam }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.pagination.cursor ?? undefined,
+  });
+}
+
+export function useDeliveries(status: string | undefined) {
+  return useInfiniteQuery({
+    queryKey: ['webhook-deliveries', status],
+    queryFn: ({ pageParam }) => api.get<Schemas['Deliveries']>('/webhook-deliveries', { status, limit: 50, cursor: pageParam }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.pagination.cursor ?? undefined,
+    refetchInterval: LIVE_MS,
+  });
+}
+
+export interface ServerHealth {
+  isReady: boolean;
+  reason?: string | undefined;
+  gauges: Record<string, number>;
+}
+
+/** The state of the server that answers: whether it is ready, and its measurements without labels. */
+export function useServerHealth() {
+  return useQuery<ServerHealth>({ queryKey: ['health'], queryFn: readHealth, refetchInterval: LIVE_MS * 2 });
+}
+
+async function readHealth(): Promise<ServerHealth> {
+  const [ready, metrics] = await Promise.all([fetch('/readyz'), fetch('/metrics')]);
+  const refused = ready.ok ? undefined : await ready.json().catch(() => undefined);
+  return { isReady: ready.ok, reason: refused?.error?.message, gauges: metrics.ok ? readGauges(await metrics.text()) : {} };
+}
+
+function readGauges(text: string): Record<string, number> {
+  const lines = text.matchAll(/^(windlass_\w+) (\S+)$/gm);
+  return Object.fromEntries([...lines].map(([, name, value]) => [name, Number(value)]));
+}

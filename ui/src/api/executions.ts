@@ -1,0 +1,84 @@
+// What the pages read about executions, each under one key, so that a change refreshes every place that shows it.
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas } from './client';
+import { LIVE_MS } from './shared';
+
+export interface ExecutionFilter {
+  status?: string | undefined;
+  tag?: string | undefined;
+  correlationId?: string | undefined;
+  parentExecutionId?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
+  workflowId?: string | undefined;
+}
+
+type Page = Schemas['Executions'];
+
+function readPage({ workflowId, ...query }: ExecutionFilter, page: Query): Promise<Page> {
+  return api.get<Page>(workflowId ? `/workflows/${workflowId}/executions` : '/executions', { ...query, ...page });
+}
+
+export function useExecutions(filter: ExecutionFilter, limit = 50) {
+  return useInfiniteQuery({
+    queryKey: ['executions', filter, limit],
+    queryFn: ({ pageParam }) => readPage(filter, { limit, cursor: pageParam }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.pagination.cursor ?? undefined,
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Reads executions that match, page by page, up to a bound. */
+export async function readExecutions(filter: ExecutionFilter, most: number): Promise<{ found: ListedExecution[]; hasMore: boolean }> {
+  const found: ListedExecution[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await readPage(filter, { limit: 100, cursor });
+    found.push(...page.executions);
+    cursor = page.pagination.cursor ?? undefined;
+  } while (cursor && found.length < most);
+  return { found: found.slice(0, most), hasMore: cursor !== undefined || found.length > most };
+}
+
+export function useExecution(id: string) {
+  return useQuery<Execution, ApiError>({
+    queryKey: ['execution', id],
+    queryFn: () => api.get(`/executions/${id}`),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useExecutionGraph(id: string) {
+  return useQuery<Graph, ApiError>({
+    queryKey: ['execution', id, 'graph'],
+    queryFn: () => api.get(`/executions/${id}/graph`, { format: 'json' }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown[], path: string, query: Query, isOn = true) {
+  return useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam }) => api.get<Of>(path, { ...query, cursor: pageParam }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last: Of) => last.pagination.cursor ?? undefined,
+    enabled: isOn,
+  });
+}
+
+export const useLogs = (id: string, nodeId: string | undefined, level: string | undefined) =>
+  usePages<Schemas['Logs']>(['execution', id, 'logs', nodeId, level], `/executions/${id}/logs`, { nodeId, level, limit: 500 });
+
+export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']>(['execution', id, 'events'], `/executions/${id}/events`, { limit: 500 }, isOn);
+
+export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
+
+export function useTasks(mine = true) {
+  return useQuery<Schemas['TaskList'], ApiError>({
+    queryKey: ['tasks', mine],
+    queryFn: () => api.get('/tasks', { mine, limit: 100 }),
+    refetchInterval: LIVE_MS,
+  });
+}

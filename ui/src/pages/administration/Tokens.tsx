@@ -1,0 +1,116 @@
+import { type FormEvent, useState } from 'react';
+import { useTokens } from '../../api/administration';
+import { api, type Schemas } from '../../api/client';
+import { useChange } from '../../api/shared';
+import { Copy, Empty, Problem, Result, Section, Table, Time } from '../../parts/basics';
+
+const ROLES: Schemas['Role'][] = ['viewer', 'member', 'developer', 'admin', 'owner', 'worker'];
+
+export function Tokens() {
+  const found = useTokens();
+  const tokens = found.data?.tokens ?? [];
+  return (
+    <>
+      <NewToken />
+      <Section title="Tokens">
+        <Result of={found}>
+          {tokens.length === 0 && <Empty title="There is no token besides that of the owner." />}
+          {tokens.length > 0 && (
+            <Table
+              rows={tokens}
+              rowKey={({ id }) => id}
+              columns={[
+                { name: 'Name', show: ({ name }) => name },
+                { name: 'Role', show: ({ role, roles, group }) => [role, ...(roles ?? []), group && `group ${group}`].filter(Boolean).join(', ') },
+                { name: 'Id', show: ({ id }) => <code>{id}</code> },
+                { name: 'Created', show: ({ createdAt }) => <Time at={createdAt} /> },
+                { name: 'Last used', show: ({ lastUsedAt }) => <Time at={lastUsedAt} /> },
+                { name: 'Expires', show: ({ expiresAt }) => <Time at={expiresAt} /> },
+                { name: '', show: ({ id, name }) => <Revoke id={id} name={name} /> },
+              ]}
+            />
+          )}
+        </Result>
+      </Section>
+    </>
+  );
+}
+
+function Revoke({ id, name }: { id: string; name: string }) {
+  const revoke = useChange(() => api.remove(`/tokens/${id}`));
+  return (
+    <>
+      <button type="button" className="bad" disabled={revoke.isPending} onClick={() => window.confirm(`Revoke the token ${name}? Sessions with it end at once.`) && revoke.mutate(undefined)}>
+        Revoke
+      </button>
+      {revoke.error && <Problem error={revoke.error} />}
+    </>
+  );
+}
+
+function NewToken() {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Schemas['Role']>('member');
+  const [roles, setRoles] = useState('');
+  const [group, setGroup] = useState('');
+  const [days, setDays] = useState('');
+  const create = useChange(() =>
+    api.post<Schemas['MadeToken']>('/tokens', {
+      name,
+      role,
+      ...(roles && { roles: roles.split(/[\s,]+/).filter(Boolean) }),
+      ...(role === 'worker' && group && { group }),
+      ...(days && { expiresAt: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }),
+    }),
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate(undefined);
+  };
+  return (
+    <Section title="New token">
+      <form className="form grid" onSubmit={submit}>
+        <div className="field">
+          <label htmlFor="token-name">Name</label>
+          <input id="token-name" required value={name} onChange={(event) => setName(event.target.value)} />
+        </div>
+        <div className="field">
+          <label htmlFor="token-role">Role</label>
+          <select id="token-role" value={role} onChange={(event) => setRole(event.target.value as Schemas['Role'])}>
+            {ROLES.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </div>
+        {role === 'worker' ? (
+          <div className="field">
+            <label htmlFor="token-group">Group</label>
+            <input id="token-group" value={group} onChange={(event) => setGroup(event.target.value)} />
+          </div>
+        ) : (
+          <div className="field">
+            <label htmlFor="token-roles">Roles for approvals</label>
+            <input id="token-roles" placeholder="controller, captain" value={roles} onChange={(event) => setRoles(event.target.value)} />
+          </div>
+        )}
+        <div className="field">
+          <label htmlFor="token-days">Expires after days</label>
+          <input id="token-days" type="number" min="1" placeholder="never" value={days} onChange={(event) => setDays(event.target.value)} />
+        </div>
+        <div>
+          <button type="submit" className="good" disabled={create.isPending}>
+            Create
+          </button>
+        </div>
+      </form>
+      {create.error && <Problem error={create.error} />}
+      {create.data && (
+        <div className="note" role="status">
+          <p>
+            The token of {create.data.name} is shown once: <code>{create.data.token}</code> <Copy text={create.data.token} label="Copy" />
+          </p>
+        </div>
+      )}
+    </Section>
+  );
+}

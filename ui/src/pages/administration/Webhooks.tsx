@@ -1,0 +1,111 @@
+// Deliveries of webhooks, sent again on request; the secret that signs them.
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { useDeliveries } from '../../api/administration';
+import { api, type Schemas } from '../../api/client';
+import { useChange } from '../../api/shared';
+import { useAddress } from '../../parts/address';
+import { Copy, Empty, More, Problem, Result, Section, StatusMark, Table, Time } from '../../parts/basics';
+import { shortId, statusName } from '../../parts/words';
+
+const STATUSES = ['pending', 'delivered', 'given_up'];
+
+export function Webhooks() {
+  const [query, change] = useAddress();
+  const found = useDeliveries(query.get('status') ?? undefined);
+  const deliveries = found.data?.pages.flatMap((page) => page.deliveries) ?? [];
+  return (
+    <>
+      <SigningSecret />
+      <Section
+        title="Deliveries"
+        aside={
+          <label className="row">
+            Status
+            <select value={query.get('status') ?? ''} onChange={(event) => change({ status: event.target.value })}>
+              <option value="">any</option>
+              {STATUSES.map((status) => (
+                <option key={status} value={status}>
+                  {statusName(status)}
+                </option>
+              ))}
+            </select>
+          </label>
+        }
+      >
+        <Result of={found}>
+          {deliveries.length === 0 && (
+            <Empty title="There is no delivery.">
+              <p>
+                Start an execution with the option <code>webhookUrl</code>: its events are sent there.
+              </p>
+            </Empty>
+          )}
+          {deliveries.length > 0 && (
+            <Table
+              rows={deliveries}
+              rowKey={({ id }) => id}
+              columns={[
+                { name: 'Status', show: ({ status }) => <StatusMark status={status} /> },
+                { name: 'Event', show: ({ event }) => event },
+                { name: 'To', isWide: true, show: ({ url }) => url },
+                { name: 'Execution', show: ({ executionId }) => <Link href={`/executions/${executionId}`}>{shortId(executionId)}</Link> },
+                { name: 'Attempts', isNumber: true, show: ({ attempts }) => attempts },
+                { name: 'Answer', isWide: true, show: ({ responseStatus, error }) => error ?? responseStatus },
+                { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
+                { name: '', show: ({ id }) => <Redeliver id={id} /> },
+              ]}
+            />
+          )}
+        </Result>
+        <More of={found} />
+      </Section>
+    </>
+  );
+}
+
+function Redeliver({ id }: { id: string }) {
+  const redeliver = useChange(() => api.post(`/webhook-deliveries/${id}/redeliver`, {}));
+  return (
+    <>
+      <button type="button" disabled={redeliver.isPending} onClick={() => redeliver.mutate(undefined)}>
+        Send again
+      </button>
+      {redeliver.error && <Problem error={redeliver.error} />}
+    </>
+  );
+}
+
+/** The secret is read on request only: each read is in the audit log. */
+function SigningSecret() {
+  const [isShown, setShown] = useState(false);
+  const read = useChange(
+    () => api.get<Schemas['WebhookSecretView']>('/webhook-secret'),
+    () => setShown(true),
+  );
+  const rotate = useChange(
+    () => api.post<Schemas['WebhookSecretView']>('/webhook-secret/rotate', {}),
+    () => setShown(true),
+  );
+  const secret = rotate.data ?? read.data;
+  const error = read.error ?? rotate.error;
+  return (
+    <Section title="Signing secret">
+      <div className="row wrap">
+        <button type="button" onClick={() => read.mutate(undefined)}>
+          Show
+        </button>
+        <button type="button" className="bad" onClick={() => window.confirm('Create a new signing secret? For one day webhooks are signed with both.') && rotate.mutate(undefined)}>
+          Rotate
+        </button>
+        {isShown && secret && (
+          <>
+            <code>{secret.secret}</code>
+            <Copy text={secret.secret} label="Copy" />
+          </>
+        )}
+      </div>
+      {error && <Problem error={error} />}
+    </Section>
+  );
+}

@@ -1,0 +1,124 @@
+// The firings of the steps: why each is in its state, its result, and its iterations.
+import { useState } from 'react';
+import { Link } from 'wouter';
+import type { Execution, NodeExecution } from '../../api/client';
+import { useExecutionGraph } from '../../api/executions';
+import { Empty, Section, StatusMark } from '../../parts/basics';
+import { Json } from '../../parts/Json';
+import { pathText, plural } from '../../parts/words';
+import { Failure } from './Failure';
+import { Iterations } from './Iterations';
+import { unreached, why } from './why';
+
+const SHOWN_MAX = 200;
+const STATUSES = ['failed', 'running', 'retrying', 'pending', 'skipped', 'completed'];
+
+export function Steps({ execution, chosen, choose }: { execution: Execution; chosen: string | undefined; choose: (step: string) => void }) {
+  const graph = useExecutionGraph(execution.executionId).data;
+  const [search, setSearch] = useState('');
+  const [status, setStatus] = useState('');
+  const isShown = (name: string, of: string) => name.toLowerCase().includes(search.toLowerCase()) && (!status || of === status);
+  const nodes = execution.nodeExecutions.filter((node) => (!chosen || node.nodeId === chosen) && isShown(node.nodeName, node.status));
+  const run = new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId));
+  const others = (graph?.nodes ?? []).filter(({ id, name }) => !run.has(id) && (!chosen || id === chosen) && isShown(name, 'pending'));
+  return (
+    <>
+      <form className="filters" onSubmit={(event) => event.preventDefault()}>
+        <input type="search" aria-label="Search steps" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <label>
+          Status
+          <select value={status} onChange={(event) => setStatus(event.target.value)}>
+            <option value="">any</option>
+            {STATUSES.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        {chosen && (
+          <button type="button" onClick={() => choose(chosen)}>
+            step {chosen} ✕
+          </button>
+        )}
+      </form>
+      <section className="steps" aria-label="Steps">
+        {nodes.slice(-SHOWN_MAX).map((node) => (
+          <Firing key={firingKey(node)} node={node} execution={execution} isOpen={nodes.length === 1} />
+        ))}
+        {others.map(({ id, name, captions }) => (
+          <details key={id}>
+            <summary>
+              <StatusMark status="pending" text="not run" /> <strong>{name}</strong>
+              <span className="faint">
+                {captions[0]} · {unreached(id, execution, graph)}
+              </span>
+            </summary>
+          </details>
+        ))}
+        {nodes.length + others.length === 0 && <Empty title="No step matches." />}
+        {nodes.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX} of {plural(nodes.length, 'firing')} are shown. Search for a step to see others.</p>}
+      </section>
+    </>
+  );
+}
+
+/** What is known about one step, under the graph or the timeline. */
+export function StepPanel({ execution, step, close }: { execution: Execution; step: string; close: () => void }) {
+  const graph = useExecutionGraph(execution.executionId).data;
+  const nodes = execution.nodeExecutions.filter(({ nodeId }) => nodeId === step);
+  const shown = nodes.slice(-SHOWN_MAX);
+  return (
+    <Section
+      title={graph?.nodes.find(({ id }) => id === step)?.name ?? step}
+      aside={
+        <span className="row">
+          <Link href={`/executions/${execution.executionId}/logs?step=${encodeURIComponent(step)}`}>logs of {step}</Link>
+          <button type="button" className="quiet" onClick={close}>
+            close
+          </button>
+        </span>
+      }
+    >
+      <div className="steps">
+        {shown.map((node) => (
+          <Firing key={firingKey(node)} node={node} execution={execution} isOpen={nodes.length === 1} />
+        ))}
+      </div>
+      {nodes.length === 0 && <p>{unreached(step, execution, graph)}</p>}
+      {nodes.length > shown.length && <p className="faint">The newest {shown.length} of {plural(nodes.length, 'firing')} are shown.</p>}
+    </Section>
+  );
+}
+
+const firingKey = (node: NodeExecution) => `${node.nodeId} ${node.firing} ${node.path?.join()}`;
+
+function Firing({ node, execution, isOpen }: { node: NodeExecution; execution: Execution; isOpen: boolean }) {
+  const graph = useExecutionGraph(execution.executionId).data;
+  const [isShown, setShown] = useState(isOpen);
+  return (
+    <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
+      <summary>
+        <StatusMark status={node.status} />
+        <strong>
+          {node.nodeName}
+          {pathText(node.path)}
+          {node.firing > 1 && ` #${node.firing}`}
+        </strong>
+        <span className="faint">
+          {node.nodeType} · {why(node, execution, graph)}
+        </span>
+      </summary>
+      {isShown && (
+        <>
+          {node.error && <Failure error={node.error} />}
+          {node.iterations && node.iterations.length > 0 && <Iterations node={node} execution={execution} />}
+          {node.output !== undefined && <Json value={node.output} label={`the output of ${node.nodeName}`} />}
+          {node.compensation && (
+            <p>
+              Compensation: <StatusMark status={node.compensation.status} />
+            </p>
+          )}
+        </>
+      )}
+    </details>
+  );
+}

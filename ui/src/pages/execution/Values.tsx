@@ -1,0 +1,70 @@
+// Input, output and context of an execution, and its large values to download.
+import type { Execution } from '../../api/client';
+import { Section, Table } from '../../parts/basics';
+import { Json } from '../../parts/Json';
+import { bytes } from '../../parts/words';
+
+interface Reference {
+  place: string;
+  bytes: number;
+  url: string;
+}
+
+const FOUND_MAX = 200;
+
+export function Values({ execution }: { execution: Execution }) {
+  const context = (execution.view as { ctx?: object } | null | undefined)?.ctx;
+  const references = findReferences(execution);
+  return (
+    <>
+      <div className="columns">
+        <Section title="Input">
+          <Json value={execution.inputs} label="the input" />
+        </Section>
+        <Section title="Output">
+          <Json value={execution.outputs} label="the output" />
+        </Section>
+      </div>
+      <Section title="Context">
+        <Json value={context} label="the context" />
+      </Section>
+      {references.length > 0 && (
+        <Section title="Large values">
+          <Table
+            rows={references}
+            rowKey={({ place, url }) => place + url}
+            columns={[
+              { name: 'Value', isWide: true, show: ({ place }) => <code>{place}</code> },
+              { name: 'Size', isNumber: true, show: (found) => bytes(found.bytes) },
+              {
+                name: 'File',
+                show: ({ place, url }) => (
+                  <a href={url} download={`${place.replaceAll(/[^\w.-]+/g, '_')}.json`}>
+                    download
+                  </a>
+                ),
+              },
+            ]}
+          />
+        </Section>
+      )}
+    </>
+  );
+}
+
+/** The references to values that are stored outside of the response, with their places in it. */
+function findReferences({ inputs, outputs, nodeExecutions, view }: Execution): Reference[] {
+  const found: Reference[] = [];
+  const search = (value: unknown, place: string): void => {
+    if (value === null || typeof value !== 'object' || found.length >= FOUND_MAX) return;
+    const { url, bytes: size } = value as { url?: unknown; bytes?: unknown };
+    const isReference = ('$artifact' in value || '$omitted' in value) && typeof url === 'string' && url.startsWith('/api/v1/executions/');
+    if (isReference) found.push({ place, url, bytes: Number(size) });
+    else for (const [key, inner] of Object.entries(value)) search(inner, `${place}.${key}`);
+  };
+  search(inputs, 'input');
+  search(outputs, 'output');
+  search((view as { ctx?: object } | null | undefined)?.ctx, 'context');
+  for (const { nodeId, firing, output } of nodeExecutions) search(output, firing > 1 ? `${nodeId}#${firing}` : nodeId);
+  return found;
+}

@@ -1,0 +1,126 @@
+// The rows of the timeline: for each firing and iteration its attempts, the backoffs between them, and its waits, from the events.
+import type { Execution, PublicEvent } from '../../api/client';
+import { pathText } from '../../parts/words';
+
+export type SegmentKind = 'completed' | 'failed' | 'running' | 'backoff' | 'waiting' | 'loop';
+
+export interface Segment {
+  kind: SegmentKind;
+  from: number;
+  /** Absent while it lasts. */
+  to?: number;
+  what: string;
+}
+
+export interface Row {
+  key: string;
+  step: string;
+  name: string;
+  depth: number;
+  segments: Segment[];
+}
+
+type Begin = { kind: SegmentKind; what: string };
+
+/** What an event begins for the firing that it is about. */
+function begins({ event, data }: PublicEvent): Begin | undefined {
+  const { attempt } = data as { attempt?: number };
+  switch (event) {
+    case 'step.offered':
+      return { kind: 'running', what: `attempt ${attempt ?? 1}` };
+    case 'child.started':
+      return { kind: 'running', what: 'child execution' };
+    case 'loop.started':
+      return { kind: 'loop', what: 'loop' };
+    case 'step.retry_scheduled':
+      return { kind: 'backoff', what: `backoff after attempt ${attempt ?? 1}` };
+    case 'step.waiting':
+      return { kind: 'waiting', what: 'wait' };
+    case 'step.awaiting_manual':
+      return { kind: 'waiting', what: 'waits for a person' };
+    case 'token.denied':
+      return { kind: 'waiting', what: 'waits at its gate' };
+    default:
+      return undefined;
+  }
+}
+
+const ENDS: Record<string, SegmentKind> = {
+  'step.done': 'completed',
+  'loop.iteration.done': 'completed',
+  'step.failed': 'failed',
+  'loop.iteration.failed': 'failed',
+  'step.skipped': 'completed',
+  'loop.done': 'loop',
+  'step.completed_manually': 'waiting',
+  'token.admitted': 'waiting',
+  'child.ended': 'completed',
+};
+
+export function rowsOf(events: readonly PublicEvent[]): Row[] {
+  const rows = new Map<string, Row>();
+  for (const event of events) {
+    if (event.event === 'task.failed') countTry(rows, event);
+    const begin = begins(event);
+    const end = begin ? (event.event === 'step.retry_scheduled' ? 'failed' : undefined) : ENDS[event.event];
+    if (!event.step || (!begin && !end)) continue;
+    const at = Date.parse(event.timestamp);
+    const row = rowFor(rows, event);
+    close(row, at, end);
+    if (begin) row.segments.push({ ...begin, from: at });
+  }
+  return [...rows.values()].filter(({ segments }) => segments.length > 0);
+}
+
+function rowFor(rows: Map<string, Row>, { step = '', firing = 1, path }: PublicEvent): Row {
+  const key = `${step} ${firing} ${path?.join() ?? ''}`;
+  const found = rows.get(key);
+  if (found) return found;
+  const row: Row = { key, step, name: `${step}${pathText(path)}${firing > 1 ? ` #${firing}` : ''}`, depth: path?.length ?? 0, segments: [] };
+  rows.set(key, row);
+  return row;
+}
+
+/** Tries of tasks within an attempt are reported at its end. */
+function countTry(rows: Map<string, Row>, event: PublicEvent): void {
+  const last = rowFor(rows, event).segments.at(-1);
+  const { task, try: number } = event.data as { task?: string; try?: number };
+  if (last) last.what = `${last.what.replace(/, try .*/, '')}, try ${number ?? 1} of ${task ?? 'its task'} failed`;
+}
+
+/** Ends the segment that lasts. Work has the colour of its result; a wait or a loop keeps its own. */
+function close(row: Row, at: number, end: SegmentKind | undefined): void {
+  const last = row.segments.at(-1);
+  if (!last || last.to !== undefined) return;
+  last.to = at;
+  if (last.kind === 'running') last.kind = end === 'failed' ? 'failed' : 'completed';
+}
+
+/** An execution that ended leaves nothing that lasts. */
+export function finish(rows: Row[], execution: Execution): Row[] {
+  const end = execution.completedAt && Date.parse(execution.completedAt);
+  if (!end) return rows;
+  return rows.map((row) => ({ ...row, segments: row.segments.map((segment) => (segment.to === undefined ? { ...segment, to: end } : segment)) }));
+}
+
+export interface Share {
+  step: string;
+  work: number;
+  backoff: number;
+  waiting: number;
+}
+
+/** Where the time went, by step, the most expensive first. */
+export function shares(rows: readonly Row[], now: number): Share[] {
+  const found = new Map<string, Share>();
+  for (const { step, segments } of rows) {
+    const share = found.get(step) ?? { step, work: 0, backoff: 0, waiting: 0 };
+    for (const { kind, from, to = now } of segments) {
+      if (kind === 'loop') continue;
+      share[kind === 'backoff' || kind === 'waiting' ? kind : 'work'] += to - from;
+    }
+    found.set(step, share);
+  }
+  const total = ({ work, backoff, waiting }: Share) => work + backoff + waiting;
+  return [...found.values()].sort((one, other) => total(other) - total(one));
+}

@@ -1,0 +1,63 @@
+// Creates or changes a schedule as its document.
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { api } from '../../api/client';
+import { type Schedule, useSchedule } from '../../api/schedules';
+import { useChange } from '../../api/shared';
+import { useAddress } from '../../parts/address';
+import { Loading, Problem, Section, Title } from '../../parts/basics';
+
+const EXAMPLE = `name: nightly-report
+timezone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}
+schedule: {kind: cron, expr: "0 6 * * MON-FRI"}
+target: {kind: workflow, workflow_id: NAME, input: {}}
+policy: {overlap: forbid, misfire: run_once_if_late}
+retry: {max_attempts: 3}
+`;
+
+export function NewSchedule() {
+  const from = useAddress()[0].get('from');
+  return from ? <Change id={from} /> : <ScheduleForm title="New schedule" source={EXAMPLE} save={(source) => api.postText('/schedules', source)} />;
+}
+
+function Change({ id }: { id: string }) {
+  const found = useSchedule(id);
+  if (!found.data) return found.error ? <Problem error={found.error} /> : <Loading />;
+  const { id: _, paused_at: _paused, next_run_at: _next, last_run_at: _last, created_at: _created, updated_at: _updated, ...document } = found.data;
+  return <ScheduleForm title={`Change ${found.data.name}`} source={JSON.stringify(document, null, 2)} save={(source) => api.putText(`/schedules/${id}`, source)} />;
+}
+
+function ScheduleForm({ title, source, save }: { title: string; source: string; save: (source: string) => Promise<Schedule> }) {
+  const [text, setText] = useState(source);
+  const [, navigate] = useLocation();
+  const change = useChange(save, ({ id }) => navigate(`/schedules/${id}`));
+  return (
+    <>
+      <Title title={title} />
+      <Section title="Definition">
+        <form
+          className="form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            change.mutate(text);
+          }}
+        >
+          <div className="field">
+            <label htmlFor="schedule">YAML or JSON</label>
+            <textarea id="schedule" rows={16} spellCheck={false} value={text} onChange={(event) => setText(event.target.value)} />
+            <span className="faint">
+              A cron expression has five fields, or six with seconds in front. The target starts a workflow by its name, sends a request (<code>http</code>) or runs a program (
+              <code>shell</code>).
+            </span>
+          </div>
+          <div>
+            <button type="submit" className="good" disabled={change.isPending}>
+              Save
+            </button>
+          </div>
+        </form>
+        {change.error && <Problem error={change.error} />}
+      </Section>
+    </>
+  );
+}

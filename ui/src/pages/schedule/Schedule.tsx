@@ -1,0 +1,162 @@
+// One schedule: when it runs next and why, what became of past occurrences, and its runs.
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { api, type Schemas } from '../../api/client';
+import { type Run, useExplanation, useRuns, useSchedule } from '../../api/schedules';
+import { useCan, useChange } from '../../api/shared';
+import { Empty, Loading, More, Problem, Result, Section, StatusMark, Table, Time, Title } from '../../parts/basics';
+import { Dialog } from '../../parts/Dialog';
+import { Json } from '../../parts/Json';
+import { exact } from '../../parts/words';
+import { Calendar } from './Calendar';
+import { scheduleStatus, whenText } from './Schedules';
+
+const PAST = 100;
+
+export function Schedule({ id }: { id: string }) {
+  const found = useSchedule(id);
+  const explanation = useExplanation(id, PAST);
+  const schedule = found.data;
+  if (!schedule) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  return (
+    <>
+      <Title title={schedule.name} actions={<Actions id={id} name={schedule.name} isPaused={Boolean(schedule.paused_at)} />}>
+        <StatusMark status={scheduleStatus(schedule)} />
+      </Title>
+      <p className="faint">
+        <code>{whenText(schedule)}</code> · next <Time at={schedule.next_run_at} /> · last <Time at={schedule.last_run_at} />
+      </p>
+      <div className="columns">
+        <Section title="Next occurrences">
+          <Result of={explanation}>
+            <Next next={explanation.data?.next ?? []} isPaused={Boolean(schedule.paused_at)} />
+          </Result>
+        </Section>
+        <Section title="Definition">
+          <Json value={definitionOf(schedule)} label="the definition" />
+        </Section>
+      </div>
+      <Section title="Past occurrences">
+        <Result of={explanation}>
+          <Calendar past={explanation.data?.past ?? []} />
+        </Result>
+      </Section>
+      <Runs id={id} />
+    </>
+  );
+}
+
+/** What the user wrote, without what the server adds. */
+function definitionOf(schedule: object): object {
+  const added = ['id', 'paused_at', 'next_run_at', 'last_run_at', 'created_at', 'updated_at', 'target_kind'];
+  return Object.fromEntries(Object.entries(schedule).filter(([key]) => !added.includes(key)));
+}
+
+function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; isPaused: boolean }) {
+  if (isPaused) return <Empty title="It is paused: no occurrence is planned." />;
+  if (next.length === 0) return <Empty title="No occurrence follows." />;
+  return (
+    <Table
+      rows={next}
+      rowKey={({ nominal_time }) => nominal_time}
+      columns={[
+        { name: 'Time', show: ({ nominal_time }) => exact(nominal_time) },
+        { name: 'In', show: ({ nominal_time }) => <Time at={nominal_time} /> },
+        { name: 'Because', isWide: true, show: ({ reason }) => <span className="faint">{reason}</span> },
+      ]}
+    />
+  );
+}
+
+function Runs({ id }: { id: string }) {
+  const found = useRuns(id);
+  const runs = found.data?.pages.flatMap(({ items }) => items) ?? [];
+  return (
+    <Section title="Runs">
+      <Result of={found}>{runs.length > 0 ? <RunTable runs={runs} /> : <Empty title="It has not run yet." />}</Result>
+      <More of={found} />
+    </Section>
+  );
+}
+
+export function RunTable({ runs }: { runs: readonly Run[] }) {
+  return (
+    <Table
+      rows={runs}
+      rowKey={({ id }) => id}
+      columns={[
+        { name: 'Status', show: ({ status }) => <StatusMark status={status} /> },
+        {
+          name: 'Run',
+          show: ({ id }) => (
+            <Link href={`/runs/${id}`} className="mono" data-row>
+              …{id.slice(-8)}
+            </Link>
+          ),
+        },
+        { name: 'Attempt', isNumber: true, show: ({ attempt }) => attempt },
+        { name: 'Started', show: ({ started_at }) => <Time at={started_at} /> },
+        { name: 'Ended', show: ({ finished_at }) => <Time at={finished_at} /> },
+      ]}
+    />
+  );
+}
+
+function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: boolean }) {
+  const [isTrigger, setTrigger] = useState(false);
+  const [, navigate] = useLocation();
+  const canRun = useCan('execute');
+  const canEdit = useCan('edit');
+  const pause = useChange(() => api.post(`/schedules/${id}/${isPaused ? 'resume' : 'pause'}`, {}));
+  const remove = useChange(
+    () => api.remove(`/schedules/${id}`),
+    () => navigate('/schedules'),
+  );
+  const error = pause.error ?? remove.error;
+  return (
+    <>
+      {error && <Problem error={error} />}
+      {canRun && (
+        <button type="button" className="good" onClick={() => setTrigger(true)}>
+          Trigger …
+        </button>
+      )}
+      {canEdit && (
+        <>
+          <button type="button" disabled={pause.isPending} onClick={() => pause.mutate(undefined)}>
+            {isPaused ? 'Resume' : 'Pause'}
+          </button>
+          <Link href={`/schedules/new?from=${id}`} className="button">
+            Edit
+          </Link>
+          <button type="button" className="bad" onClick={() => window.confirm(`Delete the schedule ${name}?`) && remove.mutate(undefined)}>
+            Delete
+          </button>
+        </>
+      )}
+      {isTrigger && <Trigger id={id} close={() => setTrigger(false)} />}
+    </>
+  );
+}
+
+function Trigger({ id, close }: { id: string; close: () => void }) {
+  const [reason, setReason] = useState('');
+  const trigger = useChange(() => api.post(`/schedules/${id}/trigger`, { reason }), close);
+  return (
+    <Dialog
+      title="Trigger a run now"
+      close={close}
+      actions={
+        <button type="button" className="good" disabled={!reason || trigger.isPending} onClick={() => trigger.mutate(undefined)}>
+          Trigger
+        </button>
+      }
+    >
+      <div className="field">
+        <label htmlFor="reason">Reason</label>
+        <input id="reason" value={reason} placeholder="It is recorded with the run" onChange={(event) => setReason(event.target.value)} />
+      </div>
+      {trigger.error && <Problem error={trigger.error} />}
+    </Dialog>
+  );
+}

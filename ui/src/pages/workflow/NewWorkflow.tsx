@@ -1,0 +1,98 @@
+// A new workflow, from a small example of a dialect.
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { api, type Schemas } from '../../api/client';
+import { useChange } from '../../api/shared';
+import type { Finding } from '../../editor/Editor';
+import { Problem, Section, Title } from '../../parts/basics';
+import { LazyEditor } from '../../parts/LazyEditor';
+import { Findings } from './Findings';
+
+const EXAMPLES: Record<string, string> = {
+  workflow: `name: hello
+nodes:
+  - id: start
+    type: trigger
+    config:
+      manualConfig:
+        inputPayload:
+          type: object
+          properties:
+            name: {type: string, default: sailor}
+  - id: greet
+    type: shell
+    config: {command: "echo hello {{ inputs.name }}"}
+edges:
+  - {source: start, target: greet}
+`,
+  playbook: `apiVersion: noetl.io/v2
+kind: Playbook
+metadata:
+  name: hello
+workload:
+  name: sailor
+workflow:
+  - step: greet
+    tool:
+      kind: shell
+      command: echo "hello {{ workload.name }}"
+`,
+  actions: `schemaVersion: 1
+workflowId: hello
+name: hello
+inputs:
+  type: object
+  properties:
+    name: {type: string, default: sailor}
+actions:
+  - actionId: greet
+    order: 1
+    operation: greeting:write
+    input: {name: "{{ inputs.name }}"}
+adapters:
+  operations:
+    "greeting:write": {kind: shell, command: 'echo hello {{ args.name }}'}
+`,
+};
+
+export function NewWorkflow() {
+  const [dialect, setDialect] = useState('workflow');
+  const [source, setSource] = useState(EXAMPLES['workflow'] ?? '');
+  const [findings, setFindings] = useState<Finding[]>([]);
+  const [, navigate] = useLocation();
+  const create = useChange(
+    () => api.postText<Schemas['Registered']>('/workflows', source),
+    ({ id }) => navigate(`/workflows/${id}`),
+  );
+  const choose = (name: string) => {
+    setDialect(name);
+    setSource(EXAMPLES[name] ?? '');
+  };
+  return (
+    <>
+      <Title title="New workflow" />
+      <Section
+        title="Source"
+        aside={
+          <span className="row">
+            <label className="row">
+              Example
+              <select value={dialect} onChange={(event) => choose(event.target.value)}>
+                {Object.keys(EXAMPLES).map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+            <button type="button" className="good" disabled={create.isPending || findings.some(({ severity }) => severity === 'error')} onClick={() => create.mutate(undefined)}>
+              Create
+            </button>
+          </span>
+        }
+      >
+        <LazyEditor key={dialect} label="Source" source={source} dialect={dialect} change={setSource} found={setFindings} />
+        <Findings findings={findings} />
+        {create.error && <Problem error={create.error} />}
+      </Section>
+    </>
+  );
+}

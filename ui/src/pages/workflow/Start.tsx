@@ -1,0 +1,106 @@
+// Starts a workflow: a form from its input schema, or JSON; and the same start as commands.
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { api, type Schemas, type Workflow } from '../../api/client';
+import { useExecution } from '../../api/executions';
+import { useChange } from '../../api/shared';
+import { useAddress } from '../../parts/address';
+import { Copy, Loading, Problem, Section } from '../../parts/basics';
+import { inputSchema } from '../../parts/inputs';
+import { beginTexts, readTexts, SchemaForm } from '../../parts/SchemaForm';
+import { shortId } from '../../parts/words';
+
+export function Start({ workflow }: { workflow: Workflow }) {
+  const [query] = useAddress();
+  const from = query.get('from') ?? undefined;
+  return from ? <RunAgain key={from} workflow={workflow} from={from} /> : <StartForm workflow={workflow} />;
+}
+
+/** The form begins with the inputs of an earlier execution. */
+function RunAgain({ workflow, from }: { workflow: Workflow; from: string }) {
+  const before = useExecution(from);
+  if (before.error) return <Problem error={before.error} />;
+  if (!before.data) return <Loading />;
+  return <StartForm workflow={workflow} given={before.data.inputs} from={from} />;
+}
+
+function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Record<string, unknown>; from?: string }) {
+  const schema = inputSchema(workflow.dialect, workflow.definition);
+  const [texts, setTexts] = useState(() => beginTexts(schema ?? {}, given));
+  const [json, setJson] = useState(() => JSON.stringify(given ?? {}, null, 2));
+  const [isForm, setForm] = useState(schema !== undefined);
+  const [tags, setTags] = useState('');
+  const [, navigate] = useLocation();
+  const start = useChange(
+    (body: object) => api.post<Schemas['Accepted']>(`/workflows/${workflow.id}/execute`, body),
+    ({ executionId }) => navigate(`/executions/${executionId}`),
+  );
+  const read = isForm && schema ? readTexts(schema, texts) : readJson(json);
+  const isWrong = Object.keys(read.errors).length > 0;
+  const list = tags.split(/[\s,]+/).filter(Boolean);
+  const body = { inputs: read.values, ...(list.length > 0 && { options: { tags: list } }) };
+  const swap = () => {
+    if (isForm) setJson(JSON.stringify(read.values, null, 2));
+    else if (schema) setTexts(beginTexts(schema, read.values));
+    setForm(!isForm);
+  };
+  return (
+    <Section
+      title={from ? `Run again as ${shortId(from)}, with other inputs` : 'Start'}
+      aside={
+        schema && (
+          <button type="button" className="quiet" onClick={swap}>
+            {isForm ? 'edit as JSON' : 'edit as a form'}
+          </button>
+        )
+      }
+    >
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isWrong) start.mutate(body);
+        }}
+      >
+        {isForm && schema ? (
+          <SchemaForm schema={schema} texts={texts} errors={read.errors} change={setTexts} />
+        ) : (
+          <div className="field">
+            <label htmlFor="inputs">Inputs as JSON</label>
+            <textarea id="inputs" rows={8} spellCheck={false} value={json} onChange={(event) => setJson(event.target.value)} aria-invalid={isWrong} />
+            {read.errors['inputs'] && <span className="bad-text">{read.errors['inputs']}</span>}
+          </div>
+        )}
+        <div className="field">
+          <label htmlFor="tags">Tags</label>
+          <input id="tags" value={tags} placeholder="nightly, test" onChange={(event) => setTags(event.target.value)} />
+        </div>
+        <div className="row wrap">
+          <button type="submit" className="good" disabled={isWrong || start.isPending}>
+            Start
+          </button>
+          <Copy text={commandLine(workflow.name, read.values)} label="Copy as a command" />
+          <Copy text={curl(workflow.id, body)} label="Copy as curl" />
+        </div>
+      </form>
+      {start.error && <Problem error={start.error} />}
+    </Section>
+  );
+}
+
+const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+const commandLine = (name: string, inputs: object) => `windlass workflows run ${quote(name)} --inputs ${quote(JSON.stringify(inputs))}`;
+
+const curl = (id: string, body: object) =>
+  `curl -H "Authorization: Bearer $WINDLASS_TOKEN" -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))} ${window.location.origin}/api/v1/workflows/${id}/execute`;
+
+function readJson(text: string): { values: Record<string, unknown>; errors: Record<string, string> } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return { values: value as Record<string, unknown>, errors: {} };
+    return { values: {}, errors: { inputs: 'The inputs are an object: {"name": "value"}' } };
+  } catch (error) {
+    return { values: {}, errors: { inputs: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` } };
+  }
+}

@@ -1,0 +1,136 @@
+// A form made from a JSON Schema. A field that is left empty is left out.
+import { type ChangeEvent, useId } from 'react';
+import { useSecrets } from '../api/administration';
+import { useCan } from '../api/shared';
+import { parseInput, type Schema, showInput, typeOf } from './inputs';
+
+export type Texts = Record<string, string>;
+
+/** The texts that a form begins with: given values, or else the defaults. */
+export function beginTexts(schema: Schema, given: Record<string, unknown> = {}): Texts {
+  return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, inner]) => [name, showInput(given[name] ?? inner.default)]));
+}
+
+export interface Read {
+  values: Record<string, unknown>;
+  errors: Record<string, string>;
+}
+
+export function readTexts(schema: Schema, texts: Texts): Read {
+  const read: Read = { values: {}, errors: {} };
+  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+    const { value, error } = parseInput(inner, texts[name] ?? '');
+    if (error) read.errors[name] = error;
+    else if (value !== undefined) read.values[name] = value;
+    else if (schema.required?.includes(name)) read.errors[name] = 'is required';
+  }
+  return read;
+}
+
+export function SchemaForm({ schema, texts, errors, change }: { schema: Schema; texts: Texts; errors: Record<string, string>; change: (texts: Texts) => void }) {
+  return (
+    <>
+      {Object.entries(schema.properties ?? {}).map(([name, inner]) => (
+        <Field
+          key={name}
+          name={name}
+          schema={inner}
+          isRequired={schema.required?.includes(name) ?? false}
+          text={texts[name] ?? ''}
+          error={errors[name]}
+          change={(text) => change({ ...texts, [name]: text })}
+        />
+      ))}
+    </>
+  );
+}
+
+interface FieldProps {
+  name: string;
+  schema: Schema;
+  isRequired: boolean;
+  text: string;
+  error: string | undefined;
+  change: (text: string) => void;
+}
+
+function Field(props: FieldProps) {
+  const { name, schema, isRequired, error } = props;
+  const id = useId();
+  const wrong = error && error !== 'is required' ? error : undefined;
+  return (
+    <div className="field">
+      <label htmlFor={id}>
+        {schema.title ?? name}
+        {isRequired && <span className="faint"> (required)</span>}
+      </label>
+      <Control {...props} id={id} />
+      {schema.description && <span className="faint">{schema.description}</span>}
+      {wrong && (
+        <span className="bad-text">
+          {name} {wrong}
+        </span>
+      )}
+    </div>
+  );
+}
+
+const INPUT_TYPES: Record<string, string> = { date: 'date', time: 'time', email: 'email', uri: 'url', password: 'password' };
+
+function Control({ schema, text, change, id }: FieldProps & { id: string }) {
+  const type = typeOf(schema);
+  const typed = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>) => change(event.target.value);
+  if (schema.format === 'secret') return <SecretName id={id} text={text} change={change} />;
+  if (schema.format === 'binary' || schema.contentEncoding === 'base64') return <FileField id={id} change={change} />;
+  if (schema.enum || type === 'boolean') {
+    const values = schema.enum ?? [true, false];
+    return (
+      <select id={id} value={text} onChange={typed}>
+        <option value="">–</option>
+        {values.map((value) => (
+          <option key={showInput(value)} value={showInput(value)}>
+            {showInput(value)}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  if (type === 'integer' || type === 'number')
+    return <input id={id} type="number" step={type === 'integer' ? 1 : 'any'} min={schema.minimum} max={schema.maximum} value={text} onChange={typed} />;
+  if (schema.format === 'date-time') return <DateTime id={id} text={text} change={change} />;
+  if (type === 'string' && !text.includes('\n')) return <input id={id} type={INPUT_TYPES[schema.format ?? ''] ?? 'text'} value={text} onChange={typed} />;
+  return <textarea id={id} rows={3} spellCheck={false} value={text} onChange={typed} />;
+}
+
+/** A local time, sent with its zone. */
+function DateTime({ id, text, change }: { id: string; text: string; change: (text: string) => void }) {
+  const at = new Date(text);
+  const local = Number.isNaN(at.getTime()) ? '' : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return <input id={id} type="datetime-local" value={local} onChange={(event) => change(event.target.value ? new Date(event.target.value).toISOString() : '')} />;
+}
+
+/** A secret is passed by its name; its value stays at the server. */
+function SecretName({ id, text, change }: { id: string; text: string; change: (text: string) => void }) {
+  const canRead = useCan('edit');
+  const secrets = useSecrets(canRead).data?.secrets ?? [];
+  return (
+    <>
+      <input id={id} list={`${id}-names`} value={text} placeholder="name of a secret" onChange={(event) => change(event.target.value)} />
+      <datalist id={`${id}-names`}>
+        {secrets.map(({ name }) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+/** A file is sent as base64. */
+function FileField({ id, change }: { id: string; change: (text: string) => void }) {
+  const read = async (file: File | undefined) => {
+    const bytes = new Uint8Array((await file?.arrayBuffer()) ?? new ArrayBuffer(0));
+    const chunks = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, part) => String.fromCharCode(...bytes.subarray(part * 8_192, (part + 1) * 8_192)));
+    change(btoa(chunks.join('')));
+  };
+  return <input id={id} type="file" onChange={(event) => void read(event.target.files?.[0])} />;
+}

@@ -1,0 +1,87 @@
+// Approvals and manual steps that wait for a person, each answered in place.
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { api, type Task } from '../api/client';
+import { useCan, useChange, useSession } from '../api/shared';
+import { Empty, Problem, Time } from './basics';
+import { text } from './words';
+
+export function TaskList({ tasks }: { tasks: readonly Task[] }) {
+  if (tasks.length === 0) return <Empty title="Nothing waits for an answer of yours." />;
+  return (
+    <>
+      {tasks.map((task) => (
+        <div key={`${task.executionId} ${task.actionId}`} className="answer">
+          <strong>{text(task.message) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
+          <p className="faint">
+            <Link href={`/executions/${task.executionId}`} data-row>
+              {task.workflowName ?? 'execution'}
+            </Link>
+            {' · '}
+            {task.actionId}
+            {task.approvers.length > 0 && ` · for ${task.approvers.join(', ')}`}
+            {' · waits since '}
+            <Time at={task.since} />
+            {task.deadline && (
+              <>
+                {' · deadline '}
+                <Time at={task.deadline} />
+              </>
+            )}
+          </p>
+          <AnswerForm execution={task.executionId} action={task.actionId} kind={task.kind} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** The completion token of a manual step is in the view of its execution only. */
+async function readToken(execution: string, action: string): Promise<string | undefined> {
+  const { waitingFor } = await api.get<{ waitingFor?: { actionId?: string; completionToken?: string }[] }>(`/executions/${execution}/status`);
+  return waitingFor?.find(({ actionId }) => actionId === action)?.completionToken;
+}
+
+/** Answers an approval, or completes a manual step with the whole completion signal. */
+export function AnswerForm({ execution, action, kind }: { execution: string; action: string; kind: 'approval' | 'manual' }) {
+  const [notes, setNotes] = useState('');
+  const [references, setReferences] = useState('');
+  const session = useSession();
+  const canAnswer = useCan('execute');
+  const complete = useChange(async (outcome: string) => {
+    const completionToken = kind === 'manual' ? await readToken(execution, action) : undefined;
+    const evidenceRefs = references.split(/[\s,]+/).filter(Boolean);
+    return api.post(`/executions/${execution}/actions/${encodeURIComponent(action)}/complete`, {
+      outcome,
+      ...(notes && { notes }),
+      ...(evidenceRefs.length > 0 && { evidenceRefs }),
+      ...(completionToken && {
+        schemaVersion: 1,
+        runId: execution,
+        actionId: action,
+        completionToken,
+        actorUserId: session.data?.id,
+        completedAtIso: new Date().toISOString(),
+      }),
+    });
+  });
+  if (!canAnswer) return null;
+  const isApproval = kind === 'approval';
+  return (
+    <>
+      <div className="row wrap">
+        <input aria-label="Notes" placeholder="Notes (optional)" maxLength={10_000} value={notes} onChange={(event) => setNotes(event.target.value)} />
+        {!isApproval && (
+          <input aria-label="References of evidence" placeholder="References, such as doc-7" value={references} onChange={(event) => setReferences(event.target.value)} />
+        )}
+        <button type="button" className="good" disabled={complete.isPending} onClick={() => complete.mutate('Succeeded')}>
+          {isApproval ? 'Approve' : 'Complete'}
+        </button>
+        <button type="button" className="bad" disabled={complete.isPending} onClick={() => complete.mutate('Failed')}>
+          {isApproval ? 'Reject' : 'Fail'}
+        </button>
+      </div>
+      {complete.error && <Problem error={complete.error} />}
+    </>
+  );
+}

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GATE, IMPORT, LONG } from './demo.mjs';
+import { harness } from './harness.mjs';
+import { APPROVAL, FAILING, HOSTILE } from './server.mjs';
+
+const at = harness();
+
+test('home lists what waits, runs and failed, and an approval is answered there', async () => {
+  const asked = await at.server.run(APPROVAL);
+  const failed = await at.server.run(FAILING);
+  const long = await at.server.start(LONG);
+  await at.signedIn(async (page) => {
+    const waiting = page.getByRole('region', { name: 'Waiting for you' });
+    await waiting.getByText('May it go out?').waitFor();
+    await page.getByRole('region', { name: 'Running' }).getByRole('link', { name: 'watch-tides' }).waitFor();
+    await page.getByRole('region', { name: 'Failed in the last day' }).locator(`a[href$="${failed.execution}"]`).waitFor();
+    await page.getByRole('region', { name: 'Server' }).getByText(/ready/).waitFor();
+    await page.getByText(/\d+ of \d+ in use/).waitFor();
+    await waiting.getByLabel('Notes').fill('looks good');
+    await waiting.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('Nothing waits for an answer of yours.').waitFor();
+    const { body } = await at.server.api('GET', `/executions/${asked.execution}/evidence`);
+    assert.ok(body.evidence.some(({ notes }) => notes === 'looks good'), 'the notes are evidence');
+  });
+  await at.server.api('POST', `/executions/${long.execution}/cancel`, {});
+});
+
+test('a failure names its place, and a retry shows first what runs again', async () => {
+  const { execution } = await at.server.run(FAILING);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/steps`);
+    await page.locator('.failures').getByText('second').waitFor();
+    await page.locator('.failures').getByText('the part is missing').waitFor();
+    at.server.write('repaired', '');
+    await page.getByRole('button', { name: 'Retry …' }).click();
+    await page.getByText('1 result is kept. 1 firing runs again').waitFor();
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.waitForURL((url) => !url.pathname.includes(execution));
+    await page.locator('.title .status.completed').waitFor();
+    await page.getByText('retry of').waitFor();
+    at.server.remove('repaired');
+  });
+});
+
+test('the graph shows every step with its state; a step is chosen in the address and run again from there', async () => {
+  const { execution } = await at.server.run(FAILING);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.locator('.step.completed', { hasText: 'first' }).waitFor();
+    await page.locator('.step.failed', { hasText: 'second' }).click();
+    await page.getByRole('region', { name: 'second' }).getByText('SHELL_EXIT').first().waitFor();
+    assert.equal(new URL(page.url()).searchParams.get('step'), 'second');
+    await page.reload();
+    await page.getByRole('region', { name: 'second' }).waitFor();
+    await page.getByRole('button', { name: 'Run again from second …' }).click();
+    await page.getByText('1 result is kept').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+});
+
+test('a loop is a counter with iterations to look into, and a route that was not taken says why', async () => {
+  const { execution } = await at.server.run(IMPORT);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}?step=book`);
+    await page.locator('.step', { hasText: '8 iterations, 2 failed' }).waitFor();
+    const loop = page.getByRole('group', { name: 'Iterations of book' });
+    await loop.getByText('2 failed').waitFor();
+    await loop.getByRole('button', { name: 'iteration 2' }).click();
+    await loop.getByText('no stock for 1003').first().waitFor();
+    await at.open(page, `/executions/${execution}/steps`);
+    await page.getByText('The route from book needs event.payload.failed == 0; event.payload.failed was 2.').waitFor();
+  });
+});
+
+test('the timeline has a row for each iteration, and a part of it can be enlarged', async () => {
+  const { execution } = await at.server.run(IMPORT);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/timeline`);
+    await page.getByRole('button', { name: 'book[2]', exact: true }).waitFor();
+    await page.getByRole('img', { name: /try 3 of .* failed: failed/ }).first().waitFor();
+    await page.getByRole('heading', { name: 'Where the time went' }).waitFor();
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await page.getByRole('button', { name: 'fetch', exact: true }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'All', exact: true }).click();
+    await page.getByRole('button', { name: 'fetch', exact: true }).waitFor();
+  });
+});
+
+test('a gate is opened in place', async () => {
+  const { execution } = await at.server.run(GATE);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.getByText('It waits at its gate, which reads window of the context.').waitFor();
+    await page.getByLabel('window').fill('open');
+    await page.getByRole('button', { name: 'Set in the context' }).click();
+    await page.locator('.title .status.completed').waitFor();
+  });
+});
+
+test('an execution is followed, paused, patched, resumed and cancelled', async () => {
+  const { execution } = await at.server.start(LONG);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/logs`);
+    const log = page.getByRole('log');
+    await log.getByText('tide 3').waitFor();
+    await page.getByLabel('Search in the logs').fill('tide 2');
+    await log.getByText('tide 3', { exact: true }).waitFor({ state: 'detached' });
+    await page.getByLabel('Search in the logs').fill('');
+    await page.getByLabel('Level').selectOption('error');
+    await page.getByText('There are no log lines.').waitFor();
+    await page.getByRole('button', { name: 'Patch …' }).click();
+    await page.getByLabel('Keys as JSON').fill('{"tide": "high"}');
+    await page.getByRole('button', { name: 'Patch', exact: true }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Values' }).click();
+    await page.getByRole('region', { name: 'Context' }).getByText('high').waitFor();
+    await page.getByRole('button', { name: 'Pause …' }).click();
+    await page.getByLabel('Reason').fill('low water');
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+    await page.getByText(/It was paused by .*: low water/).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText(/It was paused by/).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Cancel …' }).click();
+    await page.getByRole('button', { name: 'Cancel the execution' }).click();
+    await page.locator('.title .status.cancelled').waitFor();
+  });
+});
+
+test('values are a tree with search, and large ones are downloaded', async () => {
+  const { execution } = await at.server.run(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: bulky}
+workload: {harbour: {name: Bergen, berths: [1, 2]}}
+workflow:
+  - step: load
+    tool: {kind: shell, command: 'head -c 90000 /dev/zero | tr "\\0" x'}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/values`);
+    const input = page.getByRole('region', { name: 'Input' });
+    await input.getByText('Bergen').waitFor();
+    await input.getByLabel('Search in the input').fill('berths');
+    await input.getByText('Bergen').waitFor({ state: 'detached' });
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'download' }).first().click()]);
+    assert.match(file.suggestedFilename(), /load.*\.json$/);
+  });
+});
+
+test('evidence is verified in the browser, and a changed record is found', async () => {
+  const { execution } = await at.server.run(FAILING);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/evidence`);
+    await page.getByText(/\d+ records verified/).waitFor();
+    await page.route('**/evidence?*', async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      body.evidence[1].summary = 'nothing happened';
+      await route.fulfill({ response: answer, json: body });
+    });
+    await page.reload();
+    await page.getByText(/is wrong: its content does not have its hash/).waitFor();
+  });
+});
+
+test('an execution is run again with other inputs', async () => {
+  const { execution } = await at.server.run(IMPORT, { shop: 'Bergen' });
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.getByRole('button', { name: 'Run again …' }).click();
+    assert.equal(await page.getByLabel('shop').inputValue(), 'Bergen');
+    await page.getByLabel('shop').fill('Oslo');
+    await page.getByLabel('orders').fill('[1001]');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.waitForURL(/executions\/exec_/);
+    await page.locator('.title .status.completed').waitFor();
+    await page.getByRole('link', { name: 'Values' }).click();
+    await page.getByRole('region', { name: 'Input' }).getByText('Oslo').waitFor();
+  });
+});
+
+test('filters are in the address, and many executions are cancelled after a preview', async () => {
+  const tags = { tags: ['bulk'] };
+  const { workflow } = await at.server.start(LONG, {}, tags);
+  await at.server.api('POST', `/workflows/${workflow}/execute`, { options: tags });
+  await at.signedIn(async (page) => {
+    await at.open(page, '/executions');
+    await page.getByLabel('Tag').fill('bulk');
+    await page.getByLabel('Status').selectOption('open');
+    assert.equal(new URL(page.url()).search, '?tag=bulk&status=open');
+    await page.locator('tbody tr').nth(1).waitFor();
+    assert.equal(await page.locator('tbody tr').count(), 2);
+    await page.getByRole('button', { name: 'Cancel all of this list …' }).click();
+    await page.getByText('2 executions will be cancelled').waitFor();
+    await page.getByRole('button', { name: 'Cancel 2 executions' }).click();
+    await page.getByText('2 of 2 done').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByText('No execution matches.').waitFor();
+    await page.getByLabel('Status').selectOption('cancelled');
+    await page.getByRole('checkbox').first().check();
+    await page.getByRole('button', { name: 'Retry 1 selected …' }).click();
+    await page.getByText('1 execution will be retried').waitFor();
+  });
+});
+
+test('a child is a link from its parent, and the parent from its child', async () => {
+  await at.server.api('POST', '/workflows', FAILING.replace('name: fragile', 'name: part'));
+  const { execution } = await at.server.run(`
+name: parent
+nodes:
+  - {id: start, type: trigger}
+  - {id: sub, type: workflow, config: {workflowId: part}}
+edges: [{source: start, target: sub}]
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/children`);
+    await page.getByRole('region', { name: 'Children' }).getByRole('link', { name: 'part' }).click();
+    await page.getByRole('heading', { name: 'part' }).waitFor();
+    await page.getByRole('link', { name: 'parent', exact: true }).click();
+    await page.getByRole('heading', { name: 'parent' }).waitFor();
+  });
+});
+
+test('markup in names, results, logs and errors is shown as text', async () => {
+  const { execution, workflow } = await at.server.run(HOSTILE);
+  await at.signedIn(async (page) => {
+    const dialogs = [];
+    page.on('dialog', (dialog) => (dialogs.push(dialog.message()), dialog.dismiss()));
+    for (const tab of ['graph', 'timeline', 'steps', 'values', 'logs', 'children', 'events', 'evidence']) {
+      await at.open(page, `/executions/${execution}/${tab}`);
+      await page.getByRole('heading', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+      await page.locator('main [aria-busy]').waitFor({ state: 'detached' });
+      assert.equal(await page.locator('main img, main script, main svg[onload], a[href^="javascript:"]').count(), 0, tab);
+    }
+    await at.open(page, `/executions/${execution}/logs`);
+    await page.getByText('<svg onload=alert(4)>').first().waitFor();
+    assert.ok(!(await page.locator('.logs').innerText()).includes('\u001b'));
+    await at.open(page, `/executions/${execution}/values`);
+    await page.getByText('javascript:alert(2)').first().waitFor();
+    for (const tab of ['overview', 'start', 'source', 'versions']) {
+      await at.open(page, `/workflows/${workflow}/${tab}`);
+      await page.getByRole('heading', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+      assert.equal(await page.locator('main img, main script, a[href^="javascript:"]').count(), 0, tab);
+    }
+    assert.deepEqual(dialogs, []);
+  });
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { harness } from './harness.mjs';
+
+const at = harness();
+
+async function create(schedule) {
+  const { status, body } = await at.server.api('POST', '/schedules', { schedule: { kind: 'cron', expr: '0 3 1 1 *' }, ...schedule });
+  assert.equal(status, 201, JSON.stringify(body));
+  return body.id;
+}
+
+test('a schedule is created, triggered, paused, resumed and deleted, and explains itself', async () => {
+  await at.signedIn(async (page) => {
+    page.on('dialog', (dialog) => dialog.accept());
+    await at.open(page, '/schedules');
+    await page.getByText('There is no schedule.').waitFor();
+    await page.getByRole('link', { name: 'New schedule' }).click();
+    await page.getByLabel('YAML or JSON').fill('name: tides\ntimezone: Europe/Berlin\nschedule: {kind: cron, expr: "0 6 * * *"}\ntarget: {kind: shell, command: echo, args: [high]}\n');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'tides' }).waitFor();
+    const next = page.getByRole('region', { name: 'Next occurrences' });
+    await next.locator('tbody tr').nth(4).waitFor();
+    await next.getByText(/0 6 \* \* \*/).first().waitFor();
+    await page.getByRole('button', { name: 'Trigger …' }).click();
+    await page.getByLabel('Reason').fill('a first try');
+    await page.getByRole('button', { name: 'Trigger', exact: true }).click();
+    const past = page.getByRole('region', { name: 'Past occurrences' });
+    await past.locator('.note .status.succeeded').waitFor();
+    await past.getByRole('link', { name: 'run 1' }).click();
+    await page.locator('.title .status.succeeded').waitFor();
+    await page.getByRole('link', { name: /^exec_/ }).waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('It is paused: no occurrence is planned.').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await next.locator('tbody tr').first().waitFor();
+    await page.getByRole('link', { name: 'Edit' }).click();
+    const text = page.getByLabel('YAML or JSON');
+    await text.fill((await text.inputValue()).replace('0 6 * * *', '0 7 * * *'));
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('0 7 * * * (Europe/Berlin)').waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('There is no schedule.').waitFor();
+  });
+});
+
+test('a wrong schedule is refused with the place of its mistake', async () => {
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, '/schedules/new');
+      await page.getByLabel('YAML or JSON').fill('name: wrong\nschedule: {kind: cron, expr: "0 0 30 2 *"}\ntarget: {kind: shell, command: echo}\n');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByRole('alert').getByText(/^schedule\.expr: has no occurrence/).waitFor();
+    },
+    { mayFail: true },
+  );
+});
+
+test('home shows the next schedules and dead letters, which are run again or discarded', async () => {
+  const good = await create({ name: 'yearly', target: { kind: 'shell', command: 'true', args: [] } });
+  const bad = await create({ name: 'broken', target: { kind: 'shell', command: 'false', args: [] } });
+  for (const reason of ['one', 'two']) await at.server.api('POST', `/schedules/${bad}/trigger`, { reason });
+  await at.server.until(async () => (await at.server.api('GET', '/dead-letters')).body.items.length === 2);
+  await at.signedIn(async (page) => {
+    await page.getByRole('region', { name: 'Next schedules' }).locator(`a[href$="${good}"]`).waitFor();
+    await page.getByRole('link', { name: '2 dead letters' }).click();
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor();
+    await page.getByText('the command ended with exit code 1').first().waitFor();
+    await page.getByRole('button', { name: 'Discard' }).first().click();
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Run again' }).click();
+    await page.getByLabel('Resolved ones, too').check();
+    await page.getByText(/^discard/).waitFor();
+    await page.getByText(/^redrive|^redriven/).waitFor();
+  });
+});

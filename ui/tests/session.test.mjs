@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { harness } from './harness.mjs';
+import { APPROVAL } from './server.mjs';
+
+const at = harness();
+
+test('a link signs in once, and a token by itself', async () => {
+  const link = at.server.link();
+  const { context, page } = await at.visit();
+  await page.goto(link);
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+  assert.equal(new URL(page.url()).hash, '', 'the code is not kept in the address');
+  const [cookie] = await context.cookies();
+  assert.deepEqual([cookie.httpOnly, cookie.sameSite], [true, 'Strict']);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Token').waitFor();
+  await page.goto(link);
+  await page.getByText('was used before or has expired').waitFor();
+  await page.getByLabel('Token').fill('wdl_wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('unknown, expired or revoked').waitFor();
+  await page.getByLabel('Token').fill(at.server.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+  await context.close();
+});
+
+test('a deep link survives the sign-in', async () => {
+  const { context, page } = await at.visit();
+  await at.open(page, '/executions?status=failed');
+  await page.getByLabel('Token').fill(at.server.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Executions' }).waitFor();
+  assert.equal(new URL(page.url()).search, '?status=failed');
+  await context.close();
+});
+
+test('a revoked token ends the session, and a viewer is offered no change', async () => {
+  const made = await at.server.api('POST', '/tokens', { name: 'guest', role: 'viewer' });
+  const { context, page } = await at.visit();
+  await at.open(page, '/sign-in');
+  await page.getByLabel('Token').fill(made.body.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('viewer of default').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'Administration' }).count(), 0);
+  const { execution, workflow } = await at.server.run(APPROVAL);
+  await at.open(page, `/executions/${execution}`);
+  await page.getByText('May it go out?').waitFor();
+  assert.equal(await page.getByRole('button', { name: /Approve|Cancel|Pause|Patch/ }).count(), 0);
+  await at.open(page, `/workflows/${workflow}`);
+  await page.locator('.step', { hasText: 'publish' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: /Start|Duplicate|Delete/ }).count(), 0);
+  await at.server.api('DELETE', `/tokens/${made.body.id}`);
+  await page.getByLabel('Token').waitFor();
+  await context.close();
+});
+
+test('an operator looks at another tenant, and returns', async () => {
+  const made = await at.server.api('POST', '/tenants', { name: 'second fleet' });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  await at.server.run(APPROVAL);
+  await at.signedIn(async (page) => {
+    await page.getByText('May it go out?').first().waitFor();
+    await page.getByLabel('Tenant').selectOption({ label: 'second fleet' });
+    await page.getByText('Nothing waits for an answer of yours.').waitFor();
+    await page.getByLabel('Tenant').selectOption({ label: 'default' });
+    await page.getByText('May it go out?').first().waitFor();
+  });
+});
+
+test('after a kill of the server the page shows the truth without a reload, in two tabs', async () => {
+  const { execution } = await at.server.run(APPROVAL);
+  await at.signedIn(
+    async (page, context) => {
+      const other = await context.newPage();
+      for (const tab of [page, other]) {
+        await at.open(tab, `/executions/${execution}`);
+        await tab.locator('.title .status.paused').waitFor();
+      }
+      await at.server.kill();
+      await at.server.open();
+      const done = await at.server.api('POST', `/executions/${execution}/actions/ask/complete`, { outcome: 'Succeeded' });
+      assert.ok(done.status < 300, JSON.stringify(done.body));
+      for (const tab of [page, other]) await tab.locator('.title .status.completed').waitFor();
+    },
+    // The browser itself reports requests that nothing answers.
+    { mayFail: true },
+  );
+});
+
+test('other sites cannot use the session', async () => {
+  const code = new URL(at.server.link()).hash.slice(1);
+  const signIn = await fetch(`${at.server.url}/api/v1/session`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code }) });
+  const cookie = signIn.headers.get('set-cookie').split(';')[0];
+  const send = async (method, headers) => (await fetch(`${at.server.url}/api/v1/${method === 'POST' ? 'session/link' : 'me'}`, { method, headers: { cookie, ...headers } })).status;
+  assert.equal(await send('GET', { 'sec-fetch-site': 'same-origin' }), 200);
+  assert.equal(await send('POST', { 'sec-fetch-site': 'same-origin' }), 201);
+  assert.equal(await send('GET', { 'sec-fetch-site': 'cross-site' }), 401);
+  assert.equal(await send('POST', { 'sec-fetch-site': 'same-site' }), 401);
+  assert.equal(await send('POST', { origin: 'http://127.0.0.1:1' }), 401);
+});
