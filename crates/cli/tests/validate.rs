@@ -62,6 +62,17 @@ fn a_broken_json_document_is_not_called_yaml() {
 }
 
 #[test]
+fn a_document_that_is_nested_too_deep_is_called_that() {
+    for text in [
+        format!("{{\"x\": {}1{}}}", "[".repeat(5_000), "]".repeat(5_000)),
+        format!("x: {}", "[".repeat(5_000)),
+    ] {
+        let err = check(&text, 2, "");
+        assert!(err.starts_with("error[E0002]: the document is nested more than 64 deep\n"), "{err}");
+    }
+}
+
+#[test]
 fn warnings_leave_a_definition_valid() {
     let err = check(WARNED, 0, "<stdin>: playbook odd, 1 step, 1 warning\n");
     assert!(err.starts_with("warning[W0201]: a playbook has no key `extra`\n --> <stdin>:2:1\n"), "{err}");

@@ -2,7 +2,7 @@
 
 use super::{Entry, Kind, Node, scalar};
 use crate::diagnostic::Problems;
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windlass_expr::has_tags;
@@ -37,6 +37,10 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
     for event in Parser::new_from_str_with_options(text, options) {
         let step = match event {
             Ok((event, span)) => builder.take(&event, range(&span)),
+            Err(error) if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) => {
+                let at = error.marker().byte_offset().unwrap_or(text.len());
+                Err(Stop { code: "E0002", at: at..at + 1, message: nested_too_deep() })
+            }
             Err(_)
                 if is_json_like(text)
                     && let Some(stop) = json_stop(text) =>
@@ -70,6 +74,10 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
         }
     }
     builder.finish()
+}
+
+fn nested_too_deep() -> String {
+    format!("the document is nested more than {DEPTH_MAX} deep")
 }
 
 /// Whether a text is meant as JSON: an object, or a list of them.
@@ -247,7 +255,7 @@ impl<'t, 'p> Builder<'t, 'p> {
 
     fn open(&mut self, kind: Kind, at: Range<usize>, anchor: usize) -> Result<(), Stop> {
         if self.open.len() >= DEPTH_MAX {
-            let message = format!("the document is nested more than {DEPTH_MAX} deep");
+            let message = nested_too_deep();
             return Err(Stop { code: "E0002", at, message });
         }
         self.open.push(Open { node: Node { kind, at }, key: None, keys: BTreeSet::new(), anchor });
@@ -273,7 +281,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         let (weight, repeats) = (*weight, depth(node));
         self.count(weight, weight.bytes, &at)?;
         if self.open.len() + repeats > DEPTH_MAX {
-            let message = format!("the document is nested more than {DEPTH_MAX} deep");
+            let message = nested_too_deep();
             return Err(Stop { code: "E0002", at, message });
         }
         let Some(Anchored { node, .. }) = self.anchors.get(&anchor) else { return Ok(()) };
