@@ -15,6 +15,10 @@ pub(crate) const DEPTH_MAX: u32 = 96;
 /// JSON.
 pub(crate) const VALUE_MEMORY_MAX: u64 = 192 << 20;
 
+/// The result of a program of the tenant's own, as values in memory: about 50 MB of ordinary rows. The program could take as
+/// much memory itself, so it may be more than an answer from outside.
+const RESULT_MEMORY_MAX: u64 = 512 << 20;
+
 /// Texts of answers that are being read, of one tenant at a time. What comes beyond waits.
 const TEXTS_BYTES_MAX: u64 = 128 << 20;
 
@@ -49,6 +53,11 @@ pub(crate) enum Unusable {
     #[error("{0}")]
     Defect(#[from] tokio::task::JoinError),
 }
+
+/// A result that would take more memory than a worker has for it.
+#[derive(Debug, thiserror::Error)]
+#[error("it takes about {} MiB of memory, and {} MiB", .0 >> 20, RESULT_MEMORY_MAX >> 20)]
+pub(crate) struct OversizedResult(u64);
 
 /// Estimates the memory of a JSON text as a value. What is no JSON gets some number.
 pub(crate) fn estimate(json: &[u8]) -> Result<u64, Unusable> {
@@ -126,6 +135,20 @@ impl Share {
         self.release();
         if memory > SMALL {
             let permit = acquire(&self.bounds.room.values, memory).await;
+            *self.value.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+        }
+        Ok(())
+    }
+
+    /// Waits for room for the result of a program, and holds it until the next call. One that is larger than all room takes
+    /// all of it.
+    pub(crate) async fn result(&self, memory: u64) -> Result<(), OversizedResult> {
+        if memory > RESULT_MEMORY_MAX {
+            return Err(OversizedResult(memory));
+        }
+        self.release();
+        if memory > SMALL {
+            let permit = acquire(&self.bounds.room.values, memory.min(VALUES_MEMORY_MAX)).await;
             *self.value.lock().unwrap_or_else(PoisonError::into_inner) = permit;
         }
         Ok(())

@@ -76,6 +76,37 @@ fn pbk_12_large_results_args_and_context_are_references_that_templates_read_thro
     place.windlass(&["admin", "check"]).expect(0);
 }
 
+#[test]
+fn a_python_result_of_many_megabytes_is_an_artifact_and_a_larger_one_an_error_with_its_size() {
+    let place = Place::playing(
+        r#"
+workflow:
+- step: make
+  tool: {kind: python, code: 'result = {"text": "x" * (40 << 20), "n": 7}'}
+  next: read
+- step: read
+  tool: {kind: python, args: {text: '{{ make.text }}', n: '{{ make.n }}'}, code: 'result = {"length": len(text) + n}'}
+"#,
+    );
+    let run = place.run(&[], 0);
+    assert_eq!(run["outputs"], json!({ "length": (40 << 20) + 7 }));
+    assert!(node(&run, "make")["output"]["bytes"].as_u64().expect("a size") > 40 << 20);
+    place.windlass(&["executions", "output", "@last", "make", "-o", "made.json"]).expect(0);
+    let made: Value =
+        serde_json::from_slice(&fs::read(place.path("made.json")).expect("a file")).expect("JSON");
+    assert_eq!(made["text"].as_str().map(str::len), Some(40 << 20));
+    for (code, words) in [
+        ("result = 'x' * (129 << 20)", "it has 129 MiB as JSON, and 128 MiB is the maximum"),
+        ("result = [[]] * 2000000", "MiB of memory, and 512 MiB is the maximum; write it to a file"),
+    ] {
+        let steps = format!("workflow:\n- {{step: make, tool: {{kind: python, code: \"{code}\"}}}}\n");
+        place.write("play.yaml", &crate::rig::playbook("tested", &steps));
+        let error = &place.run(&[], 1)["errors"][0];
+        assert_eq!(error["code"], "RESULT_TOO_LARGE", "{error}");
+        assert!(error["message"].as_str().expect("a text").contains(words), "{error}");
+    }
+}
+
 /// A list over 64 KiB is a reference in the journal; iterations get its items all the same, also after a crash.
 #[test]
 fn a_loop_over_a_large_list_gives_each_iteration_its_item() {

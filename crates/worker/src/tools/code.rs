@@ -77,7 +77,7 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
         cwd: workspace.path().to_str(),
     };
     let ended = in_context(&program, &workspace, desk, node, halt).await?;
-    let answer = read_answer(workspace.path().to_owned()).await?;
+    let answer = read_answer(workspace.path(), &desk.share).await?;
     match answer {
         Some(answer) if ended.status.success() => result(answer, code.language, node),
         _ => Err(unanswered(ended, &code, &interpreter)),

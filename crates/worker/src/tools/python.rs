@@ -55,7 +55,7 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Optio
         cwd: program.cwd.as_deref(),
     };
     let ended = started.run(desk, halt).await;
-    let answer = papers.read().await;
+    let answer = papers.read(&desk.share).await;
     let ended = ended?;
     match answer? {
         Some(answer) if ended.status.success() => Ok((answer, program.source.into_file())),

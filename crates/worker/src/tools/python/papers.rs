@@ -3,6 +3,7 @@
 
 use super::config::{Program, TOOL};
 use crate::failure::failure;
+use crate::footprint::{Share, estimate};
 use crate::tools::source::{blocking, bounded};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,8 +20,8 @@ pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 /// What an error holds of a traceback.
 pub(in crate::tools) const TRACEBACK_MAX: usize = 16 * 1024;
 
-/// A result is kept with the execution; what is larger belongs in a file or a database.
-const ANSWER_MAX: u64 = 32 * 1024 * 1024;
+/// Bytes of a result as JSON. It is stored as an artifact; a larger one belongs in a file or a database.
+const ANSWER_MAX: u64 = 128 << 20;
 
 /// What the runner says.
 #[derive(Debug, Deserialize)]
@@ -83,27 +84,46 @@ impl Papers {
     }
 
     /// None when the interpreter left none. The directory is gone afterwards.
-    pub(super) async fn read(self) -> Result<Option<Answer>, Box<Failure>> {
-        read_answer(self.dir.path().to_owned()).await
+    pub(super) async fn read(self, share: &Share) -> Result<Option<Answer>, Box<Failure>> {
+        read_answer(self.dir.path(), share).await
     }
 }
 
-/// What a runner left in its folder.
-pub(in crate::tools) async fn read_answer(folder: PathBuf) -> Result<Option<Answer>, Box<Failure>> {
+/// Returns what a runner left in its folder, when the tenant has room for it.
+pub(in crate::tools) async fn read_answer(
+    folder: &Path,
+    share: &Share,
+) -> Result<Option<Answer>, Box<Failure>> {
+    let path = folder.join("answer.json");
+    let Some((file, bytes)) = blocking(move || open(&path)).await.map_err(|error| unusable(&error))? else {
+        return Ok(None);
+    };
+    if bytes > ANSWER_MAX {
+        return Err(too_large(&format!("it has {} MiB as JSON, and {} MiB", bytes >> 20, ANSWER_MAX >> 20)));
+    }
+    let _room = share.text(bytes).await;
+    let read = blocking(move || {
+        let json = bounded(file, ANSWER_MAX)?;
+        let memory = estimate(&json);
+        Ok((json, memory))
+    });
+    let (json, memory) = read.await.map_err(|error| unusable(&error))?;
+    match memory {
+        Ok(memory) => share.result(memory).await.map_err(|error| too_large(&error.to_string()))?,
+        // The interpreter bounds the depth; the engine refuses what is too deep for it.
+        Err(_) => share.release(),
+    }
     // A large answer takes a while to be taken apart, too.
-    let read = blocking(move || Ok(answer(&folder)?.map(|bytes| parsed(&bytes)))).await;
-    read.map_err(|error| unusable(&error))?.transpose()
-}
-
-fn parsed(bytes: &[u8]) -> Result<Answer, Box<Failure>> {
-    if bytes.len() as u64 > ANSWER_MAX {
-        let message =
-            format!("the result is larger than {ANSWER_MAX} bytes; write it to a file and return its path");
-        return Err(failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message));
-    }
-    serde_json::from_slice(bytes).map_err(|error| {
+    let parsed = blocking(move || Ok(serde_json::from_slice(&json))).await;
+    parsed.map_err(|error| unusable(&error))?.map(Some).map_err(|error| {
         failure(ErrorClass::Validation, "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))
     })
+}
+
+fn too_large(why: &str) -> Box<Failure> {
+    let message =
+        format!("the result is too large: {why} is the maximum; write it to a file and return its path");
+    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
 fn written(request: &Value) -> io::Result<Papers> {
@@ -121,9 +141,13 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn answer(dir: &Path) -> io::Result<Option<Vec<u8>>> {
-    match File::open(dir.join("answer.json")) {
-        Ok(file) => bounded(file, ANSWER_MAX).map(Some),
+/// Opens a file, and returns its size.
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+    match File::open(path) {
+        Ok(file) => {
+            let bytes = file.metadata()?.len();
+            Ok(Some((file, bytes)))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
