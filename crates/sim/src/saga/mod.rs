@@ -12,6 +12,7 @@ pub use pool::{PoolShape, RecordedInput, record, replay};
 use crate::invariants::Broken;
 use crate::scenario::Scenario;
 use serde_json::Value;
+use windlass_kernel::net::Step;
 use windlass_kernel::{Illegal, Net, Record};
 use windlass_views::{Compensation, EventProjection, History, Projection, Timeline};
 
@@ -28,12 +29,27 @@ pub fn actions(scenario: &Scenario) -> Vec<SagaAction> {
         .collect()
 }
 
-/// Judges the journal of a simulated execution, as users see it.
+/// Judges the journal of an execution of a scenario, as users see it.
 pub fn judge_journal(scenario: &Scenario, net: &Net, journal: &[Record]) -> Result<(), Broken> {
+    judge_as(&actions(scenario), net, journal)
+}
+
+/// Judges the journal of an execution of a net of actions, as users see it.
+pub(crate) fn judge_net(net: &Net, journal: &[Record]) -> Result<(), Broken> {
+    let action = |step: &Step| SagaAction {
+        name: step.name.clone(),
+        has_hook: step.compensation.is_some(),
+        side_effecting: step.side_effecting,
+    };
+    let actions: Vec<SagaAction> = net.steps().map(|(_, step)| action(step)).collect();
+    judge_as(&actions, net, journal)
+}
+
+fn judge_as(actions: &[SagaAction], net: &Net, journal: &[Record]) -> Result<(), Broken> {
     let illegal = |illegal: Illegal| Broken::new("legality", illegal.to_string());
     let events = public_events(net, journal).map_err(illegal)?;
     let summary = summary(net, journal).map_err(illegal)?;
-    judge(&actions(scenario), &events, &serde_json::to_value(summary).unwrap_or_default())
+    judge(actions, &events, &serde_json::to_value(summary).unwrap_or_default())
 }
 
 fn public_events(net: &Net, journal: &[Record]) -> Result<Vec<Value>, Illegal> {

@@ -108,6 +108,7 @@ impl Counts {
             doubled,
             failed_writes,
             mail,
+            undone_sagas,
             happenings,
             simulated_ms,
             rest_ms,
@@ -121,6 +122,7 @@ impl Counts {
         self.doubled += doubled;
         self.failed_writes += failed_writes;
         self.mail += mail;
+        self.undone_sagas += undone_sagas;
         self.happenings += happenings;
         self.simulated_ms += simulated_ms;
         self.rest_ms = self.rest_ms.max(*rest_ms);

@@ -18,6 +18,9 @@ use windlass_store::{Definition, StoredManifest, Target, Tenant, WorkflowId};
 /// A name that some children are started by, and that nobody has registered.
 pub(super) const NOWHERE: &str = "nowhere";
 
+/// The dialect of definitions that are judged as sagas.
+pub(super) const SAGA: &str = "actions";
+
 /// In some definitions a longer value is large.
 const INLINE_BYTES: usize = 4;
 
@@ -30,9 +33,9 @@ pub fn name(number: usize) -> String {
 pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
     (0..count)
         .map(|number| {
-            let net = net(number, count, rng);
+            let (net, dialect) = net(number, count, rng);
             let source = format!("definition {number}");
-            let (dialect, workload) = ("simulated".to_owned(), json!({}));
+            let (dialect, workload) = (dialect.to_owned(), json!({}));
             let (tenant, target) = (Tenant::default(), Target::Named(WorkflowId(number as u128 + 1)));
             Definition {
                 tenant,
@@ -52,11 +55,12 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
         .collect()
 }
 
-fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
-    let mut spec = match rng.below(10) {
+/// Returns a net and its dialect.
+fn net(number: usize, count: usize, rng: &mut Rng) -> (Arc<Net>, &'static str) {
+    let (mut spec, dialect) = match rng.below(10) {
         0..=5 => scenario(rng),
-        6..=7 => chain(rng),
-        _ => fan(rng),
+        6..=7 => (chain(rng), "simulated"),
+        _ => (fan(rng), "simulated"),
     };
     for step in &mut spec.steps {
         equip(step, number, count, rng);
@@ -73,7 +77,7 @@ fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
     }
     reads(&mut spec, rng);
     match Net::new(spec) {
-        Ok(net) => Arc::new(net),
+        Ok(net) => (Arc::new(net), dialect),
         Err(error) => panic!("the simulator made a net that cannot run: {error}"),
     }
 }
@@ -127,12 +131,14 @@ fn lighten(spec: &mut NetSpec) {
     }
 }
 
-fn scenario(rng: &mut Rng) -> NetSpec {
+/// Returns the net of a small scenario, and its dialect.
+fn scenario(rng: &mut Rng) -> (NetSpec, &'static str) {
     loop {
         let scenario = generate::scenario(rng);
         if scenario.dialect != Dialect::Plan {
             let firings_per_decide = *rng.pick(&[1, 3, 20, 1_000]);
-            return lower(&scenario, firings_per_decide);
+            let dialect = if scenario.dialect == Dialect::Actions { SAGA } else { "simulated" };
+            return (lower(&scenario, firings_per_decide), dialect);
         }
     }
 }

@@ -11,14 +11,16 @@ mod memory;
 
 pub(super) use memory::{Ask, Memory, Wish, at};
 
+use super::definitions::SAGA;
 use crate::invariants::Broken;
+use crate::saga;
 use journal::Shadow;
 use leases::Leases;
 use mail::Mailbook;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_kernel::{ExecutionId, Millis, Net, NetDigest, Phase, Timer};
-use windlass_store::{Applied, Query, Reader, StoreError, Write};
+use windlass_kernel::{Event, ExecutionId, Millis, Net, NetDigest, Phase, Timer};
+use windlass_store::{Applied, Definition, Query, Reader, StoreError, Write};
 
 /// Executions of one world, at most; a world with more is not what was planned.
 const EXECUTIONS_MAX: usize = 10_000;
@@ -26,6 +28,8 @@ const EXECUTIONS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     nets: BTreeMap<NetDigest, Arc<Net>>,
+    /// Nets of actions, whose executions are judged as sagas when they have ended.
+    sagas: BTreeSet<NetDigest>,
     shadows: BTreeMap<ExecutionId, Shadow>,
     pub leases: Leases,
     pub mail: Mailbook,
@@ -33,8 +37,21 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub fn knows(&mut self, net: &Arc<Net>) {
+    pub fn knows(&mut self, definition: &Definition) {
+        let net = &definition.net;
         self.nets.insert(net.digest(), net.clone());
+        if definition.dialect == SAGA {
+            self.sagas.insert(net.digest());
+        }
+    }
+
+    /// Sagas that hooks were run for.
+    pub fn undone_sagas(&self) -> u64 {
+        let undone = |shadow: &&Shadow| {
+            self.sagas.contains(&shadow.net.digest())
+                && shadow.records().any(|record| matches!(record.event, Event::Compensating))
+        };
+        self.shadows.values().filter(undone).count() as u64
     }
 
     /// A batch is on disk. Whether the engine knows is another matter.
@@ -197,6 +214,9 @@ impl Watch {
             let journal = whole(reader, *id)?;
             shadow.is_prefix_of(*id, &journal)?;
             shadow.replays(*id, &journal)?;
+            if self.sagas.contains(&shadow.net.digest()) {
+                saga::judge_net(&shadow.net, &journal)?;
+            }
         }
         self.mail.over(&self.shadows)
     }

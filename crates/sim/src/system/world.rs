@@ -136,6 +136,8 @@ pub struct Counts {
     pub doubled: u64,
     pub failed_writes: u64,
     pub mail: u64,
+    /// Executions of actions that were compensated.
+    pub undone_sagas: u64,
     pub happenings: u64,
     pub simulated_ms: u64,
     /// How long it took at most until everything had ended, once the world was kind.
@@ -152,7 +154,7 @@ impl World {
         let depot = depot.map_err(broken)?;
         let eyes = depot.reader(Forgets::default()).map_err(broken)?;
         let mut watch = Watch::default();
-        plan.definitions.iter().for_each(|definition| watch.knows(&definition.net));
+        plan.definitions.iter().for_each(|definition| watch.knows(definition));
         let workers = (0..plan.workers).map(|number| Worker::new(number, plan.slots)).collect();
         let mut world = World {
             network: Network::new(plan.network),
@@ -374,6 +376,7 @@ impl World {
         self.counts.executions = self.watch.ids().count() as u64;
         self.counts.commits = self.watch.commits;
         self.counts.mail = self.watch.mail.posted;
+        self.counts.undone_sagas = self.watch.undone_sagas();
         self.counts.messages = self.network.sent;
         self.counts.lost = self.network.lost;
         self.counts.doubled = self.network.doubled;
