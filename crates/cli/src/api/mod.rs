@@ -90,6 +90,11 @@ impl ApiTarget {
             || SocketPath::in_folder(self.data.folder()).is_ok_and(|socket| socket.is_open())
     }
 
+    /// Returns the folder, for work that needs no server and asks none.
+    pub fn folder(&self) -> &Data {
+        &self.data
+    }
+
     /// Returns the folder, for work that only its owner does.
     pub fn data(&self) -> Result<&Data, Usage> {
         match self.server_url() {

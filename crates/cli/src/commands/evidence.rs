@@ -41,8 +41,8 @@ enum Command {
     /// Check exported evidence: every record, their order, and the signed end if there is one
     ///
     /// The file is what `windlass evidence ID --jsonl` printed, or an answer of `GET …/evidence`. An anchor is checked with
-    /// the key of the data folder. The exit code is 1 if a record was changed, removed, repeated or moved, or if the end is
-    /// missing; the first such record is named.
+    /// the key of the data folder; with --data DIR, a file without an anchor of that folder is refused. The exit code is 1 if
+    /// a record was changed, removed, repeated or moved, or if the end is missing; the first such record is named.
     Verify {
         /// The file, or - for standard input
         #[arg(value_name = "FILE")]
@@ -61,7 +61,8 @@ enum Form {
 impl Evidence {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         if let Some(Command::Verify { file }) = &self.verify {
-            return verify::run(file, self.target.data()?);
+            let folder = self.target.folder();
+            return verify::run(file, folder, !folder.flag().is_empty());
         }
         let form = match (self.json, self.jsonl) {
             (_, true) => Form::Export,

@@ -367,6 +367,42 @@ fn act_18_missing_repeated_moved_and_foreign_records_are_named() {
     });
 }
 
+/// Whoever removes the anchor can replace every record. The folder that made the file finds that out.
+#[test]
+fn act_18_a_folder_that_is_named_must_have_signed_the_end() {
+    let exported = Exported::new();
+    let mut forged: Vec<Value> =
+        exported.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    forged[0]["correlationId"] = json!("order-8");
+    let mut previous = Value::Null;
+    for record in &mut forged {
+        let fields = record.as_object_mut().unwrap();
+        for field in ["anchor", "hashSha256", "previousHash"] {
+            fields.shift_remove(field);
+        }
+        if !previous.is_null() {
+            record["previousHash"] = previous;
+        }
+        previous = json!(sha256(&canonical(record)));
+        record["hashSha256"] = previous.clone();
+    }
+    let text: String = forged.iter().map(|record| format!("{record}\n")).collect();
+    exported.place.write("forged.jsonl", &text);
+    exported.place.write("whole.jsonl", &exported.lines.join("\n"));
+    let verify = |file: &str, flags: &[&str]| {
+        exported.place.windlass(&[&["evidence", "verify", file], flags].concat())
+    };
+    let data = exported.place.data().display().to_string();
+    assert!(verify("forged.jsonl", &[]).expect(0).err.contains("the file has no anchor"));
+    assert!(verify("forged.jsonl", &["--data", &data]).expect(1).out.contains("the file has no anchor"));
+    verify("whole.jsonl", &["--data", &data]).expect(0);
+    let nowhere = verify("whole.jsonl", &["--data", "nowhere"]).expect(1).out;
+    assert!(nowhere.contains("nowhere is not a data folder"), "{nowhere}");
+    // A file needs no server, also where the variables name one.
+    let mut command = exported.place.command(&["evidence", "verify", "whole.jsonl"]);
+    assert!(command.env("WINDLASS_URL", "http://127.0.0.1:1").status().unwrap().success());
+}
+
 #[test]
 fn act_18_a_file_that_is_no_evidence_is_refused() {
     let exported = Exported::new();

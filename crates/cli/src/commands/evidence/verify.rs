@@ -23,7 +23,8 @@ const VALUE_BYTES_MAX: u64 = 64 << 20;
 /// What is wrong with a file, in words.
 type Finding = String;
 
-pub fn run(file: &Path, data: &Data) -> anyhow::Result<ExitCode> {
+/// `needs_anchor`: the folder with the key was named, so a file that it did not attest is refused.
+pub fn run(file: &Path, data: &Data, needs_anchor: bool) -> anyhow::Result<ExitCode> {
     let opened: Box<dyn Read> = match file == Path::new("-") {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(file).with_context(|| format!("cannot read {}", file.display()))?),
@@ -31,7 +32,7 @@ pub fn run(file: &Path, data: &Data) -> anyhow::Result<ExitCode> {
     let mut check = FileCheck::default();
     let found = match check.read(opened)? {
         Some(finding) => Some(finding),
-        None => check.finish(data)?,
+        None => check.finish(data, needs_anchor)?,
     };
     match found {
         Some(finding) => {
@@ -118,12 +119,16 @@ impl FileCheck {
     }
 
     /// Checks the end of the chain.
-    fn finish(&self, data: &Data) -> anyhow::Result<Option<Finding>> {
+    fn finish(&self, data: &Data, needs_anchor: bool) -> anyhow::Result<Option<Finding>> {
         if let Err(bad) = self.chain.finish(self.anchor.is_some()) {
             return Ok(Some(bad.to_string()));
         }
         match &self.anchor {
-            Some(anchor) => check_anchor(anchor, data),
+            Some(anchor) => check_anchor(anchor, data, needs_anchor),
+            None if needs_anchor => Ok(Some(
+                "the file has no anchor, so its records may all have been replaced; export it again with --jsonl"
+                    .to_owned(),
+            )),
             None => {
                 say("the file has no anchor: only the order and the content of its records are checked");
                 Ok(None)
@@ -133,8 +138,12 @@ impl FileCheck {
 }
 
 /// Returns what is wrong with an anchor; None if it is right, or if there is no key to check it with.
-fn check_anchor(anchor: &Anchor, data: &Data) -> anyhow::Result<Option<Finding>> {
+fn check_anchor(anchor: &Anchor, data: &Data, needs_key: bool) -> anyhow::Result<Option<Finding>> {
     if !Folder::store(data.folder()).exists() {
+        if needs_key {
+            let folder = data.folder().display();
+            return Ok(Some(format!("the anchor cannot be checked: {folder} is not a data folder")));
+        }
         say("the anchor is not checked: its key is in the data folder that made it (--data DIR)");
         return Ok(None);
     }
