@@ -1,7 +1,7 @@
 //! Defaults of a new data folder: the tenant `default`, and the token of its owner.
 
 use crate::app::App;
-use crate::auth::{OWNER_FILE, Role, owner_token};
+use crate::auth::{OWNER, OWNER_FILE, Role, owner_token};
 use crate::host::now;
 use crate::ids;
 use serde_json::json;
@@ -53,6 +53,7 @@ fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
         role: Role::Owner.name().to_owned(),
         roles: Vec::new(),
         group: None,
+        person: Some(OWNER.to_owned()),
         digest,
         created_by: SERVER.to_owned(),
         created_at: now(),

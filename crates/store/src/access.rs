@@ -70,6 +70,9 @@ pub struct StoredToken {
     pub roles: Vec<String>,
     /// The only group that a worker with this token may claim for; None: any group of the tenant.
     pub group: Option<String>,
+    /// The person who holds the token, if the person has another identity, too: the id of another token, `jwt:` and a
+    /// subject, or the owner of the folder.
+    pub person: Option<String>,
     /// SHA-256 of the token.
     pub digest: [u8; 32],
     pub created_by: String,

@@ -119,6 +119,8 @@ pub enum Outcome {
     Patched,
     /// It begins again from the start.
     Restarted,
+    /// The operation was called, and a person has to confirm its end.
+    WaitingForManualCompletion,
     /// An approval that is one of several.
     Counted,
     /// A policy refused the answer; the step still waits.

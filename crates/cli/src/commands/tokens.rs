@@ -46,6 +46,10 @@ struct Create {
     /// For the role worker: the only group that it may claim work for; every group of the tenant by default
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
+    /// The person who will hold it, if the person has another identity: the id of another token, or `jwt:` and the subject of
+    /// a JWT; policies count both as one user
+    #[arg(long, value_name = "ID")]
+    person: Option<String>,
     /// The tenant; your own by default
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -92,9 +96,12 @@ impl Tokens {
 impl Create {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let mut body = json!({ "name": self.name, "role": self.role });
-        for (key, given) in
-            [("tenantId", &self.tenant), ("expiresAt", &self.expires_at), ("group", &self.group)]
-        {
+        for (key, given) in [
+            ("tenantId", &self.tenant),
+            ("expiresAt", &self.expires_at),
+            ("group", &self.group),
+            ("person", &self.person),
+        ] {
             if let Some(given) = given {
                 body[key] = json!(given);
             }

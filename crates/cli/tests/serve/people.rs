@@ -1,7 +1,7 @@
 //! Manual completion and separation of duties over HTTP: the signal, its token, and who may send it.
 
 use crate::executions::{get, until};
-use crate::rig::{Place, Server, read_answer};
+use crate::rig::{Place, Server, jwt, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -143,6 +143,10 @@ fn act_10_act_11_act_20_a_manual_action_is_completed_by_the_documents_signal() {
     assert_eq!((status, &completed["outcome"]), (StatusCode::OK, &json!("Succeeded")), "{completed}");
     until(&server, &id, "completed");
     let after = evidence(&server, &id);
+    let attempt = &after[0];
+    assert_eq!(attempt["outcome"], "WaitingForManualCompletion", "the call of the operation: {attempt}");
+    assert_eq!((&attempt["attempt"], &attempt["terminal"]), (&json!(1), &json!(false)), "{attempt}");
+    assert!(after[1]["endedAtIso"].as_str() >= attempt["endedAtIso"].as_str());
     let entry = after.iter().find(|entry| entry["category"] == "Approval").unwrap();
     assert_eq!(entry["actor"], json!({ "kind": "User", "userId": bob.id }), "{entry}");
     assert_eq!((&entry["notes"], &entry["evidenceRefs"]), (&json!("left the dock"), &json!(["doc-7"])));
@@ -154,6 +158,12 @@ fn act_10_act_11_act_20_a_manual_action_is_completed_by_the_documents_signal() {
         let other = who.signal(&id, "ship", &token, "Failed");
         assert_eq!(who.complete(&server, &id, "ship", &other).0, StatusCode::CONFLICT);
     }
+    let (status, refused) = ann.complete(&server, &id, "ship", &signal);
+    assert_eq!(
+        status,
+        StatusCode::FORBIDDEN,
+        "not even a repeated signal is sent for another user: {refused}"
+    );
     let stale = bob.signal(&id, "ship", "wct_wrong", "Succeeded");
     assert_eq!(bob.complete(&server, &id, "ship", &stale).0, StatusCode::CONFLICT, "it does not wait");
     assert_eq!(evidence(&server, &id), after, "a repeated signal leaves no evidence");
@@ -222,6 +232,101 @@ fn act_12_the_user_who_started_a_run_may_not_complete_it_under_maker_checker() {
     assert_eq!(audit["entries"][0]["details"]["constraint"], "MakerChecker", "{audit}");
     assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
     until(&server, &id, "completed");
+}
+
+#[test]
+fn act_12_two_tokens_of_one_person_are_one_user() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = person(&server, "ann", "member", &[]);
+    let other = |of: &Person| person_of(&server, "ann's laptop", &of.id);
+    // The third is named after the second, which is the first.
+    let (laptop, bob) = (other(&ann), person(&server, "bob", "member", &[]));
+    let phone = other(&laptop);
+    let maker = server.define(&confirmed("ships", &["ship:write"], &json!([{ "kind": "MakerChecker" }])));
+    let id = laptop.start(&server, &maker);
+    for own in [&ann, &laptop, &phone] {
+        let (status, refused) = own.answers(&server, &id, "ship", "Succeeded");
+        assert_eq!((status, &refused["error"]["code"]), (StatusCode::FORBIDDEN, &json!("POLICY_VIOLATION")));
+    }
+    assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
+
+    let two = json!([{ "kind": "DistinctApprovers", "minimumApprovers": 2 }]);
+    let id = bob.start(&server, &server.define(&confirmed("twice", &["ship:write"], &two)));
+    for own in [&ann, &laptop, &phone] {
+        let (status, counted) = own.answers(&server, &id, "ship", "Succeeded");
+        assert_eq!(status, StatusCode::ACCEPTED, "{counted}");
+        assert_eq!(counted["approvals"], json!({ "given": 1, "needed": 2 }));
+    }
+    assert_eq!(phone.answers(&server, &id, "ship", "Failed").0, StatusCode::CONFLICT);
+    assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
+
+    let duties = json!([{ "kind": "IncompatibleDuties", "dutyKeys": ["ship:write", "bill:write"] }]);
+    let id = bob.start(&server, &server.define(&confirmed("duties", &["ship:write", "bill:write"], &duties)));
+    assert_eq!(ann.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
+    until(&server, &id, "paused");
+    assert_eq!(phone.answers(&server, &id, "bill", "Succeeded").0, StatusCode::FORBIDDEN);
+
+    let listed = read_answer(server.get("/api/v1/tokens")).1;
+    let of_ann = listed["tokens"].as_array().unwrap().iter().filter(|token| token["person"] == ann.id);
+    assert_eq!(of_ann.count(), 2, "{listed}");
+    for wrong in ["", "ann", "jwt:", "user_00000000000000000000000000000000"] {
+        let body = json!({ "name": "x", "role": "member", "person": wrong });
+        let (status, refused) = server.post("/api/v1/tokens", &body);
+        assert_eq!(
+            (status, &refused["error"]["details"][0]["path"]),
+            (StatusCode::BAD_REQUEST, &json!("person"))
+        );
+    }
+}
+
+/// Another token of a person.
+fn person_of(server: &Server, name: &str, of: &str) -> Person {
+    let (status, made) =
+        server.post("/api/v1/tokens", &json!({ "name": name, "role": "member", "person": of }));
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let text = |key: &str| made[key].as_str().unwrap().to_owned();
+    Person { id: text("id"), token: text("token") }
+}
+
+#[test]
+fn act_12_the_subject_of_a_jwt_may_be_the_person_of_a_token() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let flags = ["--jwt-issuer", "https://id.example", "--jwt-audience", "windlass"];
+    let place = Place::new().variable("WINDLASS_JWT_SECRET", secret).with(&flags);
+    let server = place.serve();
+    let claims = json!({ "sub": "ann", "tenant": "default", "role": "member", "exp": 4_000_000_000_i64,
+        "iss": "https://id.example", "aud": "windlass" });
+    let token = jwt::sign(secret, &json!({ "alg": "HS256", "typ": "JWT" }), &claims);
+    let ann = Person { id: "jwt:ann".to_owned(), token };
+    let (script, bob) =
+        (person_of(&server, "ann's script", "jwt:ann"), person(&server, "bob", "member", &[]));
+    let maker = server.define(&confirmed("ships", &["ship:write"], &json!([{ "kind": "MakerChecker" }])));
+    let id = ann.start(&server, &maker);
+    assert_eq!(script.answers(&server, &id, "ship", "Succeeded").0, StatusCode::FORBIDDEN);
+    assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
+    let id = script.start(&server, &maker);
+    assert_eq!(ann.answers(&server, &id, "ship", "Succeeded").0, StatusCode::FORBIDDEN);
+}
+
+#[test]
+fn act_12_the_owner_of_the_folder_and_the_owners_token_are_one_user() {
+    let place = Place::new();
+    let server = place.serve();
+    place.write("ships.json", &confirmed("ships", &["ship:write"], &json!([{ "kind": "MakerChecker" }])));
+    let started = place.windlass(&["run", "ships.json", "--json"]).expect(5).json();
+    let id = started["executionId"].as_str().unwrap();
+    assert_eq!(started["metadata"]["triggeredBy"], "owner", "{started}");
+    let me = read_answer(server.get("/api/v1/me")).1["id"].as_str().unwrap().to_owned();
+    let owner = Person { id: me, token: server.token().to_owned() };
+    let (status, refused) = owner.answers(&server, id, "ship", "Succeeded");
+    assert_eq!((status, &refused["error"]["code"]), (StatusCode::FORBIDDEN, &json!("POLICY_VIOLATION")));
+    let workflow = started["workflowId"].as_str().unwrap();
+    let id = owner.start(&server, workflow);
+    let refused = place.windlass(&["executions", "signal", &id, "ship", "--outcome", "Succeeded"]);
+    assert!(refused.code != 0 && refused.err.contains("POLICY_VIOLATION"), "{refused:?}");
+    let bob = person(&server, "bob", "member", &[]);
+    assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub(crate) const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-i
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FolderOwner;
 
-/// Actor name of the owner of the data folder.
-const OWNER: &str = "owner";
+/// Actor name of the owner of the data folder, who also holds the token that the server created.
+pub(crate) const OWNER: &str = "owner";
 
 /// The sender of a request, and the tenant whose rows it reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -139,6 +139,15 @@ impl Directory {
         self.users(tenant).into_iter().find(|user| user.token.id == id)
     }
 
+    /// Returns the person behind the id of a caller. Several tokens, or a token and a JWT, may be of one person; the
+    /// separation of duties counts persons.
+    #[must_use]
+    pub fn person(&self, id: &str) -> String {
+        let known = self.read();
+        let token = known.by_digest.values().find(|user| user.token.id == id);
+        token.and_then(|user| user.token.person.clone()).unwrap_or_else(|| id.to_owned())
+    }
+
     /// Returns uses of tokens that are not on disk yet, and counts them as stored.
     pub fn take_unstored_uses(&self) -> Vec<(String, Millis)> {
         let known = self.read();

@@ -9,7 +9,7 @@ mod owner;
 mod role;
 mod token;
 
-pub(crate) use caller::{Caller, FolderOwner};
+pub(crate) use caller::{Caller, FolderOwner, OWNER};
 pub(crate) use credential::Credential;
 pub(crate) use directory::{Directory, SESSION_PREFIX, User};
 pub(crate) use jwt::{Holder, Jwt};

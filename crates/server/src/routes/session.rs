@@ -87,6 +87,7 @@ async fn redeem(app: &App, code: &str) -> Result<String, Problem> {
         role: role.name().to_owned(),
         roles: roles.to_vec(),
         group: None,
+        person: None,
         digest: token.digest(),
         created_by: by.clone(),
         created_at: at,

@@ -21,6 +21,8 @@ use windlass_views::time;
 
 /// Maximum number of valid tokens of one tenant. All are in memory, and listed in one response.
 const TOKENS_MAX: usize = 1_000;
+/// Maximum length of the id of a person, in characters.
+const PERSON_MAX: usize = 255;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +39,10 @@ pub(crate) struct TokenView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     group: Option<String>,
+    /// The person who holds it, if the person has another identity, too
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    person: Option<String>,
     tenant_id: String,
     created_at: String,
     created_by: String,
@@ -59,6 +65,10 @@ pub(crate) struct MadeToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     group: Option<String>,
+    /// The person who holds it, if the person has another identity, too
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    person: Option<String>,
     tenant_id: String,
     created_at: String,
     expires_at: Option<String>,
@@ -82,6 +92,10 @@ pub(crate) struct NewToken {
     /// For the role `worker`: the only group that it may claim for; default: every group of the tenant
     #[schema(min_length = 1, max_length = 64)]
     group: Option<String>,
+    /// The person who will hold it, if the person has another identity: the id of another token of the tenant, or `jwt:` and
+    /// the subject of a JWT. Policies count both as one user. Default: a person of its own
+    #[schema(min_length = 1, max_length = 255)]
+    person: Option<String>,
     /// Default: the tenant of the caller
     tenant_id: Option<String>,
     /// Time at which the token expires; default: never
@@ -98,6 +112,7 @@ impl From<&User> for TokenView {
             role: user.role,
             roles: token.roles.clone(),
             group: token.group.clone(),
+            person: token.person.clone(),
             tenant_id: token.tenant.to_string(),
             created_at: time(token.created_at),
             created_by: token.created_by.clone(),
@@ -137,10 +152,13 @@ async fn create_token(
         return Err(Problem::new(ProblemCode::LimitExceeded, message));
     }
     let token = Token::random().map_err(Problem::internal)?;
-    let stored = stored(&caller, &tenant, &request, &token)?;
+    let stored = stored(&app, &caller, &tenant, &request, &token)?;
     let mut details = json!({ "name": stored.name, "role": stored.role, "roles": stored.roles, "expiresAt": stored.expires_at.map(time) });
     if let Some(group) = &stored.group {
         details["group"] = json!(group);
+    }
+    if let Some(person) = &stored.person {
+        details["person"] = json!(person);
     }
     let audit = Caller { tenant, ..caller }.audit_entry("token.create", &stored.id, details);
     app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
@@ -151,6 +169,7 @@ async fn create_token(
         role: request.role,
         roles: stored.roles.clone(),
         group: stored.group.clone(),
+        person: stored.person.clone(),
         tenant_id: stored.tenant.to_string(),
         created_at: time(stored.created_at),
         expires_at: stored.expires_at.map(time),
@@ -168,6 +187,7 @@ fn tenant_of(app: &App, caller: &Caller, requested: Option<&str>) -> Result<Tena
 }
 
 fn stored(
+    app: &App,
     caller: &Caller,
     tenant: &Tenant,
     request: &NewToken,
@@ -186,6 +206,7 @@ fn stored(
         role: request.role.name().to_owned(),
         roles: request.roles.clone(),
         group: group(request)?,
+        person: person(app, tenant, request)?,
         digest: token.digest(),
         created_by: caller.id.clone(),
         created_at,
@@ -193,6 +214,18 @@ fn stored(
         revoked_at: None,
         last_used_at: None,
     })
+}
+
+/// Returns the person who will hold a token.
+fn person(app: &App, tenant: &Tenant, request: &NewToken) -> Result<Option<String>, Problem> {
+    let Some(named) = &request.person else { return Ok(None) };
+    let is_subject = named.strip_prefix("jwt:").is_some_and(|subject| !subject.is_empty());
+    let is_token = app.directory.user(tenant, named).is_some();
+    if !(is_token || is_subject) || named.chars().count() > PERSON_MAX {
+        let message = "must be the id of another token of the tenant, or `jwt:` and the subject of a JWT";
+        return Err(Problem::invalid("person", message));
+    }
+    Ok(Some(app.directory.person(named)))
 }
 
 /// Returns the group of a worker's token.

@@ -25,6 +25,7 @@ fn token(id: &str, digest: u8) -> StoredToken {
         role: "admin".to_owned(),
         roles: vec!["controller".to_owned()],
         group: (digest == 2).then(|| "gpu".to_owned()),
+        person: (digest == 2).then(|| "user_1".to_owned()),
         digest: [digest; 32],
         created_by: "user_0".to_owned(),
         created_at: Millis(5),

@@ -21,8 +21,8 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResul
 
 pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
     let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
-               revoked_at, last_used_at, roles, runner_group) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+               revoked_at, last_used_at, roles, runner_group, person) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let StoredToken { id, tenant, name, role, group, digest, created_by, created_at, .. } = token;
     let [expires_at, revoked_at, last_used_at] =
         [token.expires_at, token.revoked_at, token.last_used_at].map(|time| time.map(|time| time.0));
@@ -38,7 +38,8 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<u
         revoked_at,
         last_used_at,
         json(&token.roles),
-        group
+        group,
+        token.person
     ];
     execute(conn, sql, values)
 }
@@ -71,7 +72,7 @@ impl Access for SqliteReader {
 
     fn tokens(&mut self) -> StoreResult<Vec<StoredToken>> {
         let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
-                   last_used_at, roles, runner_group FROM tokens ORDER BY created_at, id";
+                   last_used_at, roles, runner_group, person FROM tokens ORDER BY created_at, id";
         query_all(&self.conn, sql, [], read_token)
     }
 
@@ -102,5 +103,6 @@ fn read_token(row: &Row<'_>) -> StoreResult<StoredToken> {
         last_used_at: row.read(9)?,
         roles: row.json(10, "the roles of a token")?,
         group: row.read(11)?,
+        person: row.read(12)?,
     })
 }

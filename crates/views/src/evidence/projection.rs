@@ -9,7 +9,7 @@ use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, Time
 use crate::wire::{execution_id, time};
 use std::collections::BTreeSet;
 use windlass_kernel::codes;
-use windlass_kernel::net::{Finish, Join};
+use windlass_kernel::net::{Finish, Join, Work};
 use windlass_kernel::{
     ErrorClass, ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, NoteEffect,
     Outcome as Ended, Record, Role, RunId, StepId, Times, any_of,
@@ -213,6 +213,12 @@ impl EvidenceProjection {
                 action(Outcome::Failed, Some(failure), None).map(Evidence::not_terminal)
             }
             FiringChange::Lost => action(Outcome::Lost, None, None).map(Evidence::not_terminal),
+            // The attempt has ended; an approval attempts nothing.
+            FiringChange::AwaitingManual { times, .. } => match net.step(firing.step).work {
+                Work::Approval { .. } => None,
+                _ => action(Outcome::WaitingForManualCompletion, None, times.as_ref())
+                    .map(Evidence::not_terminal),
+            },
             FiringChange::CompletedManually { note, .. } => {
                 action(manual(&note.outcome), None, None).map(|entry| entry.by_person(note))
             }
@@ -226,7 +232,7 @@ impl EvidenceProjection {
             }
             FiringChange::Skipped(_) => action(Outcome::Skipped, None, None),
             FiringChange::Dropped(how) => action(gone(*how), None, None),
-            any_of![FiringChange: Fired Waiting Woken Delayed Offered Yielded AwaitingManual LoopStarted
+            any_of![FiringChange: Fired Waiting Woken Delayed Offered Yielded LoopStarted
                 IterationStarted IterationEnded ChildStarted ChildPaused ChildReturned AgentDecided
                 Routed] => None,
         }

@@ -67,14 +67,20 @@ pub(super) fn judge(
         let message = "the completion token is not that of this task; read `waitingFor` of the execution";
         return Err(Problem::forbidden(message));
     }
-    if let Some(repeated) = find_counted(caller, loaded, &open, signal)? {
+    if let Some(repeated) = find_counted(app, caller, loaded, &open, signal)? {
         return Ok(repeated);
     }
-    if signal.actor.as_ref().is_some_and(|actor| *actor != caller.id) {
-        return Err(Problem::forbidden("actorUserId is not the id of the caller; send your own id"));
-    }
+    check_actor(caller, signal)?;
     caller.may_answer(&approvers_of(loaded, loaded.net.step(open.step), &open.question)?)?;
-    judge_policy(caller, loaded, &open, signal)
+    judge_policy(app, caller, loaded, &open, signal)
+}
+
+/// Refuses a signal in the name of another user, also if it repeats one that was accepted.
+fn check_actor(caller: &Caller, signal: &Signal) -> Result<(), Problem> {
+    match signal.actor.as_ref().is_some_and(|actor| *actor != caller.id) {
+        true => Err(Problem::forbidden("actorUserId is not the id of the caller; send your own id")),
+        false => Ok(()),
+    }
 }
 
 /// Returns the step of an action, and its task if one waits: `NODE`, or `NODE[0]` in an iteration of a loop. The approval
@@ -128,6 +134,7 @@ fn find_repeated(
         if !has_token(app, caller, task, signal)? {
             continue;
         }
+        check_actor(caller, signal)?;
         return match note.outcome == signal.outcome {
             true => Ok(Some(Judged::Repeated(None))),
             false => Err(Problem::conflict("a different answer has already been accepted")),
@@ -144,20 +151,23 @@ fn has_token(app: &App, caller: &Caller, task: TaskRef, signal: &Signal) -> Resu
     }
 }
 
-/// Returns the result of an approval of the caller that was counted before.
+/// Returns the result of an approval of the caller that was counted before, under this or another identity.
 fn find_counted(
+    app: &App,
     caller: &Caller,
     loaded: &LoadedExecution<'_>,
     open: &OpenTask,
     signal: &Signal,
 ) -> Result<Option<Judged>, Problem> {
     let notes = loaded.history.notes(open.task.run);
-    let is_own = |note: &&ManualNote| note.effect == NoteEffect::Counts && note.actor == caller.id;
-    let Some(own) = notes.iter().find(is_own) else { return Ok(None) };
+    let person = app.directory.person(&caller.id);
+    let counted = || notes.iter().filter(|note| note.effect == NoteEffect::Counts);
+    let own = counted().find(|note| app.directory.person(&note.actor) == person);
+    let Some(own) = own else { return Ok(None) };
     if own.outcome != signal.outcome {
         return Err(Problem::conflict("you have approved it; a different answer cannot follow"));
     }
-    let given = notes.iter().filter(|note| note.effect == NoteEffect::Counts).count();
+    let given = counted().count();
     let needed = needed_approvers(constraints_of(loaded)?);
     let given = u32::try_from(given).unwrap_or(u32::MAX);
     Ok(Some(Judged::Repeated(Some(Approvals { given, needed }))))
@@ -173,6 +183,7 @@ fn duty_of(net: &Net, step: StepId) -> Option<&str> {
 }
 
 fn judge_policy(
+    app: &App,
     caller: &Caller,
     loaded: &LoadedExecution<'_>,
     open: &OpenTask,
@@ -184,7 +195,7 @@ fn judge_policy(
         return Ok(Judged::Accept(Box::new(Acceptance { task, note, seen: None, approvals: None })));
     }
     let roles = relevant_roles(constraints, &caller.all_roles());
-    let verdict = evaluate(constraints, caller, loaded, open, signal, &roles);
+    let verdict = evaluate(app, caller, loaded, open, signal, &roles)?;
     let (effect, approvals) = match verdict {
         Ok(Verdict::Ends) => (NoteEffect::Ends, None),
         Ok(Verdict::Counts { given, needed }) => (NoteEffect::Counts, Some(Approvals { given, needed })),
@@ -204,33 +215,37 @@ fn judge_policy(
     Ok(Judged::Accept(Box::new(Acceptance { task, note, seen, approvals })))
 }
 
+/// Evaluates the constraints over persons, each of whom may have several ids.
 fn evaluate(
-    constraints: &[SodConstraint],
+    app: &App,
     caller: &Caller,
     loaded: &LoadedExecution<'_>,
     open: &OpenTask,
     signal: &Signal,
     roles: &[String],
-) -> Result<Verdict, Violation> {
-    let duty = |step: StepId| duty_of(loaded.net, step);
+) -> Result<Result<Verdict, Violation>, Problem> {
+    let person = |id: &str| app.directory.person(id);
     let options = &loaded.stored.origin.options;
-    let initiators: Vec<&str> =
-        std::iter::once(&options.by).chain(&options.makers).map(String::as_str).collect();
-    let deeds = loaded.history.deeds().filter_map(|(user, step)| Some(Deed { user, duty: duty(step)? }));
-    let deeds: Vec<Deed<'_>> = deeds.collect();
+    let initiators: Vec<String> =
+        std::iter::once(&options.by).chain(&options.makers).map(|id| person(id)).collect();
+    let deeds: Vec<(String, &str)> = loaded
+        .history
+        .deeds()
+        .filter_map(|(user, step)| Some((person(user), duty_of(loaded.net, step)?)))
+        .collect();
     let counted = loaded.history.notes(open.task.run).iter().filter(|note| note.effect == NoteEffect::Counts);
-    let approvals: Vec<Approval<'_>> =
-        counted.map(|note| Approval { user: &note.actor, roles: &note.roles }).collect();
+    let approvals: Vec<(String, &[String])> =
+        counted.map(|note| (person(&note.actor), &note.roles[..])).collect();
     let facts = windlass_duties::Signal {
-        actor: &caller.id,
+        actor: &person(&caller.id),
         roles,
         consents: signal.outcome == ManualOutcome::Succeeded,
-        duty: duty(open.step),
-        initiators: &initiators,
-        deeds: &deeds,
-        approvals: &approvals,
+        duty: duty_of(loaded.net, open.step),
+        initiators: &initiators.iter().map(String::as_str).collect::<Vec<_>>(),
+        deeds: &deeds.iter().map(|(user, duty)| Deed { user, duty }).collect::<Vec<_>>(),
+        approvals: &approvals.iter().map(|(user, roles)| Approval { user, roles }).collect::<Vec<_>>(),
     };
-    check(constraints, &facts)
+    Ok(check(constraints_of(loaded)?, &facts))
 }
 
 /// Reports whether a violation need not be recorded: the same one of the caller is, or too many are.
