@@ -53,6 +53,19 @@ fn every_benchmark_gives_its_figures_and_says_that_they_were_verified() {
 }
 
 #[test]
+fn schedules_cost_little_and_each_due_one_runs_once() {
+    let output = measured(&["schedules", "--seconds", "0.5", "--schedules", "60"]);
+    for figure in ["start_p50_ms", "all_started_ms", "create_ms_each"] {
+        assert!(output[figure].as_f64().is_some_and(|value| value > 0.0), "{figure} in {output}");
+    }
+    assert!(output["idle_cpu_percent"].is_number(), "{output}");
+    assert_eq!(
+        (&output["verified"], &output["counts"]["verified_runs"]),
+        (&Value::Bool(true), &Value::from(60))
+    );
+}
+
+#[test]
 fn a_long_execution_is_compared_with_its_own_beginning() {
     for name in ["long", "loop"] {
         let output = measured(&[name, "--seconds", "0"]);

@@ -10,6 +10,7 @@ pub mod rng;
 pub mod sabotage;
 pub mod saga;
 pub mod scenario;
+pub mod schedules;
 pub mod seen;
 pub mod system;
 pub mod world;

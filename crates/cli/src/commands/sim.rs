@@ -1,5 +1,6 @@
 //! `windlass sim`: the kernel, or the whole system, in random worlds, watched by an oracle.
 
+mod schedules;
 mod system;
 
 use super::counted;
@@ -30,6 +31,12 @@ pub struct Sim {
     /// Simulate actions only: graphs of up to 60 that fail and are compensated
     #[arg(long, conflicts_with = "system")]
     sagas: bool,
+    /// Simulate this many schedules over some weeks: servers that die and freeze, clocks that jump, changes of clocks
+    #[arg(long, value_name = "N", conflicts_with_all = ["system", "sagas", "executions", "seconds", "tell"])]
+    schedules: Option<u32>,
+    /// Simulated days of schedules
+    #[arg(long, value_name = "N", default_value_t = 31, requires = "schedules", value_parser = clap::value_parser!(u32).range(1..=400))]
+    days: u32,
     /// Show what was seen and journaled in the first seed
     #[arg(long)]
     tell: bool,
@@ -43,6 +50,9 @@ pub struct Sim {
 
 impl Sim {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        if let Some(schedules) = self.schedules {
+            return self.run_schedules(schedules);
+        }
         if self.system {
             return self.run_system();
         }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// One step that a worker does, and that costs the worker nothing.
-const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: one-step}\n\
+pub const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: one-step}\n\
                         workflow:\n- {step: only, tool: {kind: noop, result: 1}}\n";
 /// One step that is a process: far more wait than are done.
 const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: process}\n\
@@ -96,14 +96,14 @@ async fn fairness(site: &Site<'_>, owner: &Api, other: &Api) -> anyhow::Result<F
 }
 
 /// The server; killed when it is dropped.
-struct Server {
+pub struct Server {
     child: Child,
     url: String,
-    token: String,
+    pub token: String,
 }
 
 impl Server {
-    fn start(site: &Site<'_>) -> anyhow::Result<Server> {
+    pub fn start(site: &Site<'_>) -> anyhow::Result<Server> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--open-executions", "0", "--data"])
@@ -124,7 +124,11 @@ impl Server {
         Ok(Server { child, url, token })
     }
 
-    fn client(&self, token: &str) -> Api {
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn client(&self, token: &str) -> Api {
         Api { client: Client::new(), url: self.url.clone(), token: token.to_owned() }
     }
 }
@@ -139,7 +143,7 @@ impl Drop for Server {
 
 /// The server as one token sees it.
 #[derive(Debug, Clone)]
-struct Api {
+pub struct Api {
     client: Client,
     url: String,
     token: String,
@@ -160,7 +164,12 @@ struct Started {
 }
 
 impl Api {
-    async fn ask(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(u16, String)> {
+    pub async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> anyhow::Result<(u16, String)> {
         let request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
         let request = match body {
             Some(body) if body.starts_with('{') => {
@@ -179,7 +188,7 @@ impl Api {
         Ok(serde_json::from_str(&text)?)
     }
 
-    async fn upload(&self, definition: &str) -> anyhow::Result<String> {
+    pub async fn upload(&self, definition: &str) -> anyhow::Result<String> {
         let answer = self.json("/api/v1/workflows", definition.to_owned(), 201).await?;
         Ok(answer["id"].as_str().context("an id")?.to_owned())
     }
@@ -241,7 +250,7 @@ impl Api {
         bail!("{name} did not come to {at_least} in {PATIENCE:?}")
     }
 
-    async fn measured(&self, name: &str) -> anyhow::Result<u64> {
+    pub async fn measured(&self, name: &str) -> anyhow::Result<u64> {
         let (_, text) = self.ask(Method::GET, "/metrics", None).await?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(line.unwrap_or("0").parse::<f64>()? as u64)

@@ -60,6 +60,17 @@ pub fn resident(process: u32) -> anyhow::Result<u64> {
     kilobytes.map(|kilobytes| kilobytes * 1_024).ok_or_else(|| anyhow::anyhow!("{file} has no VmRSS"))
 }
 
+/// Time that a process has used on all cores.
+pub fn cpu_time(process: u32) -> anyhow::Result<std::time::Duration> {
+    let file = format!("/proc/{process}/stat");
+    let text = read_to_string(&file)?;
+    // The name of the program is in parentheses and may hold anything; user and system time are 12 and 13 fields after it.
+    let fields = text.rsplit_once(") ").map(|(_, fields)| fields.split(' ')).into_iter().flatten();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Ok(std::time::Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
 /// Bytes that this process has sent to block devices so far.
 pub fn bytes_written() -> Option<u64> {
     let text = read_to_string("/proc/self/io").ok()?;

@@ -16,6 +16,7 @@ mod outcome;
 mod progress;
 mod rig;
 mod rounds;
+mod schedules;
 mod trace;
 mod verify;
 mod watched;
@@ -65,6 +66,9 @@ pub struct Bench {
     /// http: steps of one tenant that wait while another's is timed
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     queued: usize,
+    /// schedules: number of schedules
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=20_000))]
+    schedules: u64,
     /// Leave the folder with the store there
     #[arg(long)]
     keep: bool,
@@ -90,6 +94,8 @@ enum Name {
     Payload,
     /// Starts over HTTP, and one tenant's step beside another's queue
     Http,
+    /// 10,000 schedules, idle, and 1,000 of them due in one second
+    Schedules,
     /// Start, memory, disk
     Footprint,
     /// What disk and store can do without the engine
@@ -100,7 +106,7 @@ enum Name {
     Ready,
 }
 
-const ALL: [Name; 11] = [
+const ALL: [Name; 12] = [
     Name::Chain,
     Name::Single,
     Name::Fanout,
@@ -110,6 +116,7 @@ const ALL: [Name; 11] = [
     Name::Gates,
     Name::Payload,
     Name::Http,
+    Name::Schedules,
     Name::Footprint,
     Name::Limit,
 ];
@@ -192,6 +199,7 @@ impl Site<'_> {
             Name::Backlog => backlog::backlog(self),
             Name::Gates => gates::gates(self),
             Name::Http => http::http(self),
+            Name::Schedules => schedules::schedules(self),
             Name::Footprint => footprint::footprint(self),
             Name::Limit => limit::limit(self),
             Name::All | Name::Ready => unreachable!("these are not measured by themselves"),
