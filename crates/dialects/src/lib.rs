@@ -5,6 +5,7 @@
 
 mod actions;
 mod adapters;
+mod ancestors;
 mod bounded;
 mod code;
 mod cycles;

@@ -65,8 +65,25 @@ fn bombs() -> Vec<(&'static str, String)> {
                 (0..9_000).map(|n| format!("a{n}: \"{{{{ a{} }}}}\"", n + 1)).collect::<Vec<_>>().join(", ")
             ),
         ),
+        ("actions of which each reads the first of a long chain", chained_actions()),
         ("brackets", format!("{HEAD} {}\n", "[".repeat(400_000))),
     ]
+}
+
+/// The most actions and dependencies that a document may have; every action follows all before it.
+fn chained_actions() -> String {
+    let action = |n: usize| {
+        let after: Vec<String> = (n.saturating_sub(4)..n).map(|before| format!("a{before}")).collect();
+        let input = if n == 0 { "" } else { ", input: {v: '{{ actions.a0.output }}'}" };
+        format!(
+            "- {{actionId: a{n}, order: {}, operation: 'x:read', dependsOn: [{}]{input}}}\n",
+            n + 1,
+            after.join(", ")
+        )
+    };
+    let actions: String = (0..5_000).map(action).collect();
+    let adapters = "adapters: {operations: {'x:read': {kind: noop}}}";
+    format!("schemaVersion: 1\nworkflowId: w\nname: w\nactions:\n{actions}{adapters}\n")
 }
 
 /// A request that another thread may send.

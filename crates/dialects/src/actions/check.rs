@@ -1,6 +1,7 @@
 //! What only the whole document shows: the order of the actions, their dependencies, and what their inputs read.
 
 use super::model::{Action, Input, Workflow};
+use crate::ancestors::Ancestors;
 use crate::cycles::unorderable;
 use crate::diagnostic::Problems;
 use crate::names;
@@ -41,7 +42,7 @@ pub(super) fn check(workflow: &Workflow, problems: &mut Problems) {
     if !problems.has_errors() {
         let before = predecessors(workflow, &index);
         for (place, action) in workflow.actions.iter().enumerate() {
-            let reads = Reads { workflow, index: &index, before: &before, action: place };
+            let reads = Reads { workflow, index: &index, before: before.as_ref(), action: place };
             reads.check(&action.input, false, problems);
             if let Some(compensation) = &action.compensation {
                 reads.check(&compensation.input, true, problems);
@@ -119,37 +120,22 @@ fn check_cycles(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems)
     problems.add("E0176", &first.at, message, "remove one of the dependencies".to_owned());
 }
 
-/// The actions that have succeeded before each action starts.
-fn predecessors(workflow: &Workflow, index: &Index<'_>) -> Vec<BTreeSet<usize>> {
-    if !workflow.is_graph() {
-        // Only the bound matters: everything before it.
-        return Vec::new();
-    }
-    let direct = |place: usize| {
-        workflow.actions[place].depends_on.iter().flatten().filter_map(|name| index.get(name.text.as_str()))
+/// The actions that have succeeded before each action of a graph starts; None: all that are earlier in the list.
+fn predecessors(workflow: &Workflow, index: &Index<'_>) -> Option<Ancestors> {
+    let direct = |action: &Action| {
+        let names = action.depends_on.iter().flatten();
+        names.filter_map(|name| index.get(name.text.as_str()).copied()).collect()
     };
-    let all = |start: usize| {
-        let mut found = BTreeSet::new();
-        let mut open = vec![start];
-        while let Some(place) = open.pop() {
-            open.extend(direct(place).filter(|before| found.insert(**before)));
-        }
-        found
-    };
-    // Few actions read outputs; the others need no set.
-    let reads = |place: usize| {
-        let action = &workflow.actions[place];
-        let hook = action.compensation.iter().flat_map(|compensation| &compensation.input.reads);
-        action.input.reads.iter().chain(hook).any(|seen| OUTPUTS.contains(&seen.read.root.as_str()))
-    };
-    (0..workflow.actions.len()).map(|place| if reads(place) { all(place) } else { BTreeSet::new() }).collect()
+    workflow
+        .is_graph()
+        .then(|| Ancestors::find(&workflow.actions.iter().map(direct).collect::<Vec<Vec<usize>>>()))
 }
 
 /// Check of the names that the input of an action reads.
 struct Reads<'c> {
     workflow: &'c Workflow,
     index: &'c Index<'c>,
-    before: &'c [BTreeSet<usize>],
+    before: Option<&'c Ancestors>,
     action: usize,
 }
 
@@ -199,14 +185,16 @@ impl Reads<'_> {
             return problems.add("E0177", at, message, names::hint(key, self.index.keys().copied()));
         };
         let own = is_hook && of == self.action;
-        let runs_before =
-            if self.before.is_empty() { of < self.action } else { self.before[self.action].contains(&of) };
+        let runs_before = match self.before {
+            None => of < self.action,
+            Some(before) => before.has(self.action, of),
+        };
         if !own && !runs_before {
             let message =
                 format!("action `{}` reads the output of `{key}`, which does not run before it", self.name());
-            let hint = match self.before.is_empty() {
-                true => "read an action that is earlier in the list".to_owned(),
-                false => format!("add `{key}` to its `dependsOn`"),
+            let hint = match self.before {
+                None => "read an action that is earlier in the list".to_owned(),
+                Some(_) => format!("add `{key}` to its `dependsOn`"),
             };
             problems.add("E0177", at, message, hint);
         }
