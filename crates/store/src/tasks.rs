@@ -13,6 +13,8 @@ pub trait Tasks: Reader {
 #[derive(Debug, Clone)]
 pub struct TaskQuery {
     pub tenant: Tenant,
+    /// Only tasks of this execution.
+    pub execution: Option<ExecutionId>,
     /// Only tasks after this one, whose execution must exist.
     pub after: Option<(ExecutionId, RunId)>,
     pub limit: usize,

@@ -69,6 +69,27 @@ fn tasks_of_the_tenant_are_listed_with_filters_until_they_are_answered() {
 }
 
 #[test]
+fn tasks_of_one_execution_are_found_behind_a_thousand_others() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = person(&server, "ann", "member", &[]);
+    let question = |number: usize| json!({ "id": format!("ask{number}"), "type": "approval", "config": { "message": "?" } });
+    let edge = |number: usize| json!({ "source": "t", "target": format!("ask{number}") });
+    let mut nodes = vec![json!({ "id": "t", "type": "trigger", "config": {} })];
+    nodes.extend((0..1_010).map(question));
+    let edges: Vec<Value> = (0..1_010).map(edge).collect();
+    let wide = json!({ "name": "wide", "nodes": nodes, "edges": edges }).to_string();
+    ann.start(&server, &server.define(&wide));
+    let last = ann.start(&server, &server.define(&asks("open", &[])));
+    let page = ann.get(&server, &format!("/api/v1/tasks?executionId={last}"));
+    assert_eq!(page["tasks"].as_array().unwrap().len(), 1, "{page}");
+    assert_eq!(
+        (&page["tasks"][0]["executionId"], &page["pagination"]["cursor"]),
+        (&json!(last), &Value::Null)
+    );
+}
+
+#[test]
 fn a_tenant_sees_no_task_of_another_and_bad_filters_are_refused() {
     let place = Place::new();
     let server = place.serve();

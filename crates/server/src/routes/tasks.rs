@@ -166,7 +166,8 @@ impl Wanted {
         reader: &mut SqliteReader,
         after: Option<(ExecutionId, RunId)>,
     ) -> Result<Vec<StoredTask>, StoreError> {
-        reader.tasks(&TaskQuery { tenant: self.caller.tenant.clone(), after, limit: LIST.most })
+        let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
+        reader.tasks(&TaskQuery { tenant, execution, after, limit: LIST.most })
     }
 
     /// Returns the entry of a task, if it is wanted.
@@ -177,10 +178,11 @@ impl Wanted {
         found: &StoredTask,
     ) -> Result<Option<Task>, Problem> {
         let listed = &found.execution;
-        let is_other = self.execution.is_some_and(|id| id != listed.execution)
-            || self.workflow.is_some_and(|id| listed.origin.workflow.map(|workflow| workflow.0) != Some(id));
+        if self.workflow.is_some_and(|id| listed.origin.workflow.map(|workflow| workflow.0) != Some(id)) {
+            return Ok(None);
+        }
         let RunState::Manual { output, deadline, .. } = &found.state.state else { return Ok(None) };
-        let Some(net) = histories.net(reader, found.net)?.filter(|_| !is_other) else { return Ok(None) };
+        let Some(net) = histories.net(reader, found.net)? else { return Ok(None) };
         let kind = kind_of(&net, found);
         if self.kind.is_some_and(|wanted| wanted != kind) {
             return Ok(None);

@@ -12,7 +12,8 @@ use windlass_kernel::{ExecutionId, Input, ManualNote, Millis, RunId, RunState};
 fn tasks(reader: &mut impl Tasks, tenant: &str, size: usize) -> Vec<StoredTask> {
     pages(size, |after: Option<&StoredTask>, limit| {
         let after = after.map(|task| (task.execution.execution, task.run));
-        reader.tasks(&TaskQuery { tenant: Tenant::new(tenant), after, limit }).expect("tasks")
+        let query = TaskQuery { tenant: Tenant::new(tenant), execution: None, after, limit };
+        reader.tasks(&query).expect("tasks")
     })
 }
 
@@ -56,6 +57,18 @@ pub fn tasks_of_a_tenant_are_listed_until_they_are_answered<P: ServerSite>(site:
     }
     assert_eq!(found(&mut reader(&store), "b", 2), waiting(&worlds[1]));
     assert!(found(&mut reader(&store), "c", 2).is_empty());
+    for (tenant, execution, expected) in
+        [("a", 9, waiting(&worlds[2])), ("b", 9, Vec::new()), ("a", 7, Vec::new())]
+    {
+        let of_one = |after| {
+            let execution = Some(ExecutionId(execution));
+            let query = TaskQuery { tenant: Tenant::new(tenant), execution, after, limit: 9 };
+            let found = reader(&store).tasks(&query).expect("tasks");
+            found.iter().map(|task| (task.execution.execution, task.run, task.asked_at)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_one(None), expected);
+        assert_eq!(of_one(Some((worlds[0].id(), RunId(0)))), expected, "after a task of another execution");
+    }
     let first = tasks(&mut reader(&store), "a", 9).remove(0);
     assert_eq!((first.net, Some(&first.state)), (wide.digest(), worlds[0].state.run(first.run)));
     let Some(fence) = worlds[0].state.run(first.run).and_then(|run| run.fence) else { panic!("no fence") };

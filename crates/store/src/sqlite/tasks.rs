@@ -3,7 +3,7 @@
 use super::SqliteReader;
 use super::columns::{Columns as _, limit};
 use super::executions::read_listed;
-use super::statements::{execute, find_cursor, query_all};
+use super::statements::{execute, find_cursor, find_key, query_all};
 use crate::codec::decode;
 use crate::rows::Class;
 use crate::store::StoreResult;
@@ -13,16 +13,22 @@ use windlass_kernel::{Kind, Millis, RunId, StepRun};
 
 pub(super) const TASKS: &str = "SELECT s.execution, s.run, s.state, s.asked_at, e.net FROM step_runs s \
      CROSS JOIN executions e ON e.key = s.execution \
-     WHERE s.tenant = ?1 AND (s.execution, s.run) > (?2, ?3) ORDER BY s.execution, s.run LIMIT ?4";
+     WHERE s.tenant = ?1 AND (s.execution, s.run) > (?2, ?3) AND s.execution <= ?4 ORDER BY s.execution, s.run LIMIT ?5";
 
 impl Tasks for SqliteReader {
     fn tasks(&mut self, query: &TaskQuery) -> StoreResult<Vec<StoredTask>> {
         self.at_once(|conn| {
-            let (key, run) = match query.after {
+            let after = match query.after {
                 Some((id, run)) => (find_cursor(conn, id)?, run.0.cast_signed()),
                 None => (i64::MIN, i64::MIN),
             };
-            query_all(conn, TASKS, params![query.tenant.0, key, run, limit(query.limit)], |row| {
+            let (first, last) = match query.execution.map(|id| find_key(conn, id)).transpose()? {
+                Some(None) => return Ok(Vec::new()),
+                Some(Some(key)) => (key, key),
+                None => (i64::MIN, i64::MAX),
+            };
+            let (key, run) = after.max((first, i64::MIN));
+            query_all(conn, TASKS, params![query.tenant.0, key, run, last, limit(query.limit)], |row| {
                 let execution = read_listed(conn, row.get(0)?)?;
                 let id = execution.execution;
                 let state: Vec<u8> = row.get(2)?;

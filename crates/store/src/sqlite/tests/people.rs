@@ -16,7 +16,7 @@ fn rows_of_earlier_releases_are_moved_to_their_class() {
     let mut store = folder.open();
     let asked = world.done(json!(1));
     store.write(&[Write::Commit(Box::new(created)), Write::Commit(Box::new(asked))]).unwrap();
-    let find = |limit| TaskQuery { tenant: Tenant::default(), after: None, limit };
+    let find = |limit| TaskQuery { tenant: Tenant::default(), execution: None, after: None, limit };
     let new = store.reader().unwrap().tasks(&find(9)).unwrap();
     drop(store);
     let raw = folder.raw();
