@@ -248,3 +248,60 @@ fn a_tenant_has_its_own_secrets() {
         }
     }
 }
+
+/// The same path with ids that do not exist.
+fn missing(things: &Things, path: &str) -> String {
+    let ids = things.0.iter().map(|(place, id)| {
+        let id = match id.rsplit_once('_') {
+            Some((kind, digits)) if digits.len() == 32 => format!("{kind}_{}", "0".repeat(32)),
+            _ => "0".to_owned(),
+        };
+        (*place, id)
+    });
+    Things(ids.collect()).in_path(path)
+}
+
+/// Reports whether the role may use the route. Callers know their own tenant.
+fn may(role: &str, method: &str, path: &str) -> bool {
+    let is_administrative = ["tokens", "secrets"].iter().any(|noun| path.contains(noun));
+    path.contains("tenants") || role == "viewer" && method == "get" && !is_administrative
+}
+
+#[test]
+fn a_refused_role_does_not_learn_what_exists() {
+    let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
+    let server = place.serve();
+    let things = Things::make(&server);
+    let document = read_answer(server.get("/api/openapi.json")).1;
+    let attacks = ["worker", "viewer"].map(|role| {
+        let made = server.post("/api/v1/tokens", &json!({ "name": "eve", "role": role })).1;
+        let token = made["token"].as_str().unwrap().to_owned();
+        (role, Attack { server: &server, token, document: document.clone() })
+    });
+    let written = || {
+        let mut rows = others(&place);
+        // Refusals are audited.
+        rows.retain(|table, _| table != "audit");
+        rows
+    };
+    let (before, mut wrong) = (written(), Vec::new());
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if !path.contains('{') || is_for_all(path) || path.starts_with("/ws/") {
+            continue;
+        }
+        for (method, operation) in item.as_object().unwrap() {
+            for (role, attack) in attacks.iter().filter(|(role, _)| !may(role, method, path)) {
+                let existing = attack.send(method, &things.in_path(path), operation);
+                let absent = attack.send(method, &missing(&things, path), operation);
+                let is_refused = [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND].contains(&existing.0);
+                if !is_refused || absent.0 != existing.0 {
+                    wrong.push(format!(
+                        "{role}: {method} {path}: {existing:?}, and if it is absent: {absent:?}"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(written(), before, "nothing was written");
+}

@@ -141,6 +141,7 @@ async fn redrive_dead_letter(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Redriven>, Problem> {
+    caller.may(Permission::Execute)?;
     let letter = find(&app, &caller, &id).await?;
     let (number, at) = (ScheduleRunId(ids::fresh_number()?), now());
     let run_id = ids::format_run(number);
@@ -165,6 +166,7 @@ async fn discard_dead_letter(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
+    caller.may(Permission::Execute)?;
     let letter = find(&app, &caller, &id).await?;
     resolve(&app, &caller, &letter, None).await?;
     find(&app, &caller, &id).await.map(|letter| Json(letter.into()))
@@ -176,7 +178,6 @@ async fn resolve(
     letter: &StoredDeadLetter,
     redriven: Option<Box<NewRun>>,
 ) -> Result<(), Problem> {
-    caller.may(Permission::Execute)?;
     let action = if redriven.is_some() { "dead_letter.redrive" } else { "dead_letter.discard" };
     let id = ids::format_dead_letter(letter.id);
     let write =
