@@ -55,6 +55,7 @@ fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
         group: None,
         person: Some(OWNER.to_owned()),
         digest,
+        issuer: None,
         created_by: SERVER.to_owned(),
         created_at: now(),
         expires_at: None,

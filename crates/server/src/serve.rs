@@ -10,7 +10,6 @@ use crate::host::{self, Embedded, Setup, Workers};
 use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
-use crate::page::SignIn;
 use crate::readers::Readers;
 use crate::retention;
 use crate::rights::Variables;
@@ -136,9 +135,7 @@ impl Server {
 
     /// Returns a link that signs a browser in as the owner, once.
     pub fn sign_in_url(&self) -> anyhow::Result<String> {
-        let owner = Caller::folder_owner();
-        let Caller { tenant, role, roles, id: by, .. } = owner;
-        let path = routes::sign_in_path(&self.app, SignIn { tenant, role, roles, by, until: None })?;
+        let path = routes::sign_in_path(&self.app, Caller::folder_owner())?;
         Ok(format!("{}{path}", self.url()?))
     }
 
@@ -201,11 +198,12 @@ impl Server {
     }
 }
 
-/// Stores the last uses of tokens periodically.
+/// Stores the last uses of tokens periodically, and deletes sessions that have ended.
 async fn run_token_uses(app: Arc<App>) {
     loop {
         tokio::time::sleep(USES_EVERY).await;
         store_token_uses(&app).await;
+        routes::delete_ended_sessions(&app).await;
         crate::audit::write_counted(&app);
     }
 }

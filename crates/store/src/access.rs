@@ -75,6 +75,8 @@ pub struct StoredToken {
     pub person: Option<String>,
     /// SHA-256 of the token.
     pub digest: [u8; 32],
+    /// Digest of the token that this one ends with: a session of the web page ends with the token whose link began it.
+    pub issuer: Option<[u8; 32]>,
     pub created_by: String,
     pub created_at: Millis,
     pub expires_at: Option<Millis>,

@@ -126,7 +126,7 @@ macro_rules! conformance_tests {
             a_hook_belongs_to_one_workflow_of_a_tenant
             tasks_of_a_tenant_are_listed_until_they_are_answered
             a_tenant_is_created_and_changed
-            a_token_is_stored_used_and_revoked_once
+            a_token_is_stored_used_revoked_once_and_deleted
             the_audit_log_is_read_newest_first_by_its_tenant
             only_a_change_that_takes_effect_is_audited
             memories_are_found_by_key_prefix_and_words_within_their_workflow

@@ -104,6 +104,11 @@ pub enum Entry {
         id: String,
         at: Millis,
     },
+    /// Deletes a token; `Duplicate` when the tenant has none of that id.
+    TokenDeleted {
+        tenant: Tenant,
+        id: String,
+    },
     TokenUsed {
         id: String,
         at: Millis,

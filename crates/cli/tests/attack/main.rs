@@ -22,6 +22,7 @@ mod redaction;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod schemas;
+mod sessions;
 mod shares;
 mod sql;
 mod stage;

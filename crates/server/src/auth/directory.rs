@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 use windlass_kernel::Millis;
-use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
+use windlass_store::{Access, Entry, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
 
 /// Time of the last use of a token that was never used.
 const NEVER: i64 = i64::MIN;
@@ -57,6 +57,12 @@ impl Directory {
         self.write().tenants.insert(tenant.id.clone(), tenant);
     }
 
+    /// Removes a token that was deleted from the disk.
+    pub fn remove_token(&self, digest: &Digest) {
+        self.write().by_digest.remove(digest);
+        self.revoked.send_replace(());
+    }
+
     /// Inserts or replaces a token that is on disk.
     pub fn put_token(&self, token: StoredToken) -> Result<(), StoreError> {
         let unknown = || StoreError::Corrupt(format!("token {} has the role `{}`", token.id, token.role));
@@ -77,7 +83,7 @@ impl Directory {
     pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<User>> {
         let known = self.read();
         let user = known.by_digest.get(digest)?;
-        let is_valid = user.is_valid(now);
+        let is_valid = known.is_valid(user, now);
         if is_valid {
             user.used_at.store(now.0, Ordering::Relaxed);
         }
@@ -87,12 +93,20 @@ impl Directory {
     /// Reports whether a token with this digest is valid. It does not count as a use.
     #[must_use]
     pub fn is_valid(&self, digest: &Digest, now: Millis) -> bool {
-        self.read().by_digest.get(digest).is_some_and(|user| user.is_valid(now))
+        let known = self.read();
+        known.by_digest.get(digest).is_some_and(|user| known.is_valid(user, now))
     }
 
     #[must_use]
     pub fn ends_at(&self, digest: &Digest) -> Option<Millis> {
         self.read().by_digest.get(digest)?.token.expires_at
+    }
+
+    /// Returns the digest of the token that a session from a link of this token ends with.
+    #[must_use]
+    pub fn issuer(&self, digest: &Digest) -> Digest {
+        let known = self.read();
+        known.by_digest.get(digest).and_then(|user| user.token.issuer).unwrap_or(*digest)
     }
 
     /// Returns a receiver that changes when any token is revoked.
@@ -148,6 +162,35 @@ impl Directory {
         token.and_then(|user| user.token.person.clone()).unwrap_or_else(|| id.to_owned())
     }
 
+    /// Returns the number of valid tokens of a tenant, without sessions of the web page.
+    #[must_use]
+    pub fn count_tokens(&self, tenant: &Tenant, now: Millis) -> usize {
+        let users = self.users(tenant);
+        users.iter().filter(|user| !user.is_session() && user.is_valid(now)).count()
+    }
+
+    /// Returns the sessions that a user began in a tenant, the oldest first.
+    #[must_use]
+    pub fn sessions(&self, tenant: &Tenant, by: &str) -> Vec<Arc<User>> {
+        let is_own = |user: &Arc<User>| user.is_session() && user.token.created_by == by;
+        self.users(tenant).into_iter().filter(is_own).collect()
+    }
+
+    /// Returns the sessions of all tenants that end with a token.
+    #[must_use]
+    pub fn sessions_from(&self, issuer: &Digest) -> Vec<Arc<User>> {
+        let known = self.read();
+        known.by_digest.values().filter(|user| user.token.issuer == Some(*issuer)).cloned().collect()
+    }
+
+    /// Returns sessions that are no longer valid, at most so many.
+    #[must_use]
+    pub fn ended_sessions(&self, now: Millis, max: usize) -> Vec<Arc<User>> {
+        let known = self.read();
+        let ended = known.by_digest.values().filter(|user| user.is_session() && !known.is_valid(user, now));
+        ended.take(max).cloned().collect()
+    }
+
     /// Returns uses of tokens that are not on disk yet, and counts them as stored.
     pub fn take_unstored_uses(&self) -> Vec<(String, Millis)> {
         let known = self.read();
@@ -200,10 +243,23 @@ impl Directory {
     }
 }
 
+impl Known {
+    /// Reports whether a token is valid, and so is the one that it ends with.
+    fn is_valid(&self, user: &User, now: Millis) -> bool {
+        let has_issuer = |issuer| self.by_digest.get(issuer).is_some_and(|issuer| issuer.is_valid(now));
+        user.is_valid(now) && user.token.issuer.as_ref().is_none_or(has_issuer)
+    }
+}
+
 impl User {
     /// Reports whether a sign-in link created the token.
     pub(crate) fn is_session(&self) -> bool {
         self.token.id.starts_with(SESSION_PREFIX)
+    }
+
+    /// Returns the entry that deletes the token.
+    pub(crate) fn deletion(&self) -> Entry {
+        Entry::TokenDeleted { tenant: self.token.tenant.clone(), id: self.token.id.clone() }
     }
 
     /// Returns the user that acts. A session is the same person as the token that asked for its link: two identities would
@@ -212,8 +268,8 @@ impl User {
         if self.is_session() { &self.token.created_by } else { &self.token.id }
     }
 
-    #[must_use]
-    pub fn is_valid(&self, now: Millis) -> bool {
+    /// Reports whether the token itself is valid; that of a session depends on another one, too.
+    fn is_valid(&self, now: Millis) -> bool {
         self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)
     }
 
@@ -233,6 +289,54 @@ mod tests {
     fn settings(flags: &[(&'static str, &str)]) -> Settings {
         let flags: BTreeMap<_, _> = flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
         Settings::load(&flags, |_| None).unwrap()
+    }
+
+    fn stored(id: &str, digest: u8, issuer: Option<u8>, expires_at: Option<i64>) -> StoredToken {
+        StoredToken {
+            id: id.to_owned(),
+            tenant: Tenant::default(),
+            name: String::new(),
+            role: "viewer".to_owned(),
+            roles: Vec::new(),
+            group: None,
+            person: None,
+            digest: [digest; 32],
+            issuer: issuer.map(|issuer| [issuer; 32]),
+            created_by: "user_1".to_owned(),
+            created_at: Millis(i64::from(digest)),
+            expires_at: expires_at.map(Millis),
+            revoked_at: None,
+            last_used_at: None,
+        }
+    }
+
+    #[test]
+    fn sessions_depend_on_their_issuer_and_count_as_no_tokens() {
+        let directory = Directory::default();
+        for token in [
+            stored("user_1", 1, None, None),
+            stored("user_2", 2, None, Some(50)),
+            stored("sess_1", 3, Some(1), Some(90)),
+            stored("sess_2", 4, Some(2), Some(90)),
+            stored("sess_3", 5, Some(9), Some(90)),
+            stored("sess_4", 6, None, Some(20)),
+        ] {
+            directory.put_token(token).unwrap();
+        }
+        let valid = |at: i64| {
+            (1..7).filter(|digest| directory.is_valid(&[*digest; 32], Millis(at))).collect::<Vec<u8>>()
+        };
+        assert_eq!(valid(10), [1, 2, 3, 4, 6], "the issuer of the fifth is unknown");
+        assert_eq!(valid(60), [1, 3]);
+        assert_eq!(valid(95), [1]);
+        assert_eq!([10, 60].map(|at| directory.count_tokens(&Tenant::default(), Millis(at))), [2, 1]);
+        assert_eq!(directory.issuer(&[3; 32]), [1; 32], "of a link that a session asks for");
+        for user in directory.ended_sessions(Millis(60), 9) {
+            directory.remove_token(&user.token.digest);
+        }
+        let left: Vec<_> =
+            directory.users(&Tenant::default()).iter().map(|user| user.token.id.clone()).collect();
+        assert_eq!(left, ["user_1", "user_2", "sess_1"], "tokens stay, also those that have expired");
     }
 
     #[test]

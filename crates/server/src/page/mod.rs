@@ -4,4 +4,4 @@ mod assets;
 mod codes;
 
 pub(crate) use assets::{asset, index, is_page_request};
-pub(crate) use codes::{CODE_MINUTES, SignIn, SignInCodes};
+pub(crate) use codes::{CODE_MINUTES, SignInCodes};

@@ -33,7 +33,7 @@ pub(crate) mod workflows;
 pub(crate) use executions::Estimates;
 pub(crate) use executions::stored_of;
 pub use executions::{ExecutionFilter, ListedExecution};
-pub(crate) use session::sign_in_path;
+pub(crate) use session::{delete_ended_sessions, sign_in_path};
 
 use crate::app::App;
 use crate::page;

@@ -3,23 +3,23 @@
 use super::me::Me;
 use super::shared::{BodyRefusals, Refusals};
 use crate::app::App;
-use crate::auth::{Caller, Credential, Permission, SESSION_PREFIX, Token, cookie};
+use crate::auth::{Caller, Credential, Permission, SESSION_PREFIX, Token, User, cookie};
 use crate::body::JsonBody;
 use crate::host::now;
 use crate::ids;
-use crate::page::{CODE_MINUTES, SignIn};
+use crate::page::CODE_MINUTES;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_store::{Audit, Entry, StoredToken};
+use windlass_store::{Entry, StoredToken};
 use windlass_views::time;
 
 /// Time that a session from a link lasts.
@@ -28,6 +28,10 @@ const SESSION_MS: u64 = 12 * 3_600_000;
 const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 /// Name of the tokens that links create.
 const SESSION_NAME: &str = "web page";
+/// Maximum number of sessions of a user in one tenant, for the browsers of a person. All are in memory.
+const SESSIONS_MAX: usize = 10;
+/// Maximum number of ended sessions deleted at once, so that other writes do not wait.
+const ENDED_PAGE: usize = 1_000;
 
 /// Exactly one of the fields.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -77,55 +81,99 @@ async fn redeem(app: &App, code: &str) -> Result<String, Problem> {
     let wrong = || {
         Problem::unauthenticated("the link was used before or has expired; `windlass page` prints a new one")
     };
-    let SignIn { tenant, role, roles, by, until } =
-        app.sign_in_codes.redeem(code, now()).ok_or_else(wrong)?;
-    let (token, at) = (Token::random().map_err(Problem::internal)?, now());
-    let stored = StoredToken {
+    let caller = app.sign_in_codes.redeem(code, now()).ok_or_else(wrong)?;
+    // The credential may have been revoked after it asked for the link.
+    caller.check_credential(app)?;
+    let token = Token::random().map_err(Problem::internal)?;
+    let stored = session(app, &caller, &token)?;
+    let created = caller.audit_entry("session.create", &stored.id, json!({}));
+    let ended = ended_by_another(app, &caller);
+    let mut entries = vec![Entry::Token(Box::new(stored.clone())).audited(created)];
+    entries.extend(ended.iter().map(|old| {
+        let details = json!({ "reason": format!("the user has {SESSIONS_MAX} newer sessions") });
+        old.deletion().audited(caller.audit_entry("session.delete", &old.token.id, details))
+    }));
+    app.store_entries(entries).await?;
+    app.directory.put_token(stored)?;
+    ended.iter().for_each(|old| app.directory.remove_token(&old.token.digest));
+    Ok(token.text().to_owned())
+}
+
+fn session(app: &App, caller: &Caller, token: &Token) -> Result<StoredToken, Problem> {
+    let at = now();
+    let end = at.plus(SESSION_MS);
+    let issuer = match caller.credential {
+        Credential::Token(digest) => Some(app.directory.issuer(&digest)),
+        Credential::Until(_) | Credential::Free | Credential::Folder => None,
+    };
+    Ok(StoredToken {
         id: ids::fresh(SESSION_PREFIX)?,
-        tenant: tenant.clone(),
+        tenant: caller.tenant.clone(),
         name: SESSION_NAME.to_owned(),
-        role: role.name().to_owned(),
-        roles: roles.to_vec(),
+        role: caller.role.name().to_owned(),
+        roles: caller.roles.to_vec(),
         group: None,
         person: None,
         digest: token.digest(),
-        created_by: by.clone(),
+        issuer,
+        created_by: caller.id.clone(),
         created_at: at,
-        expires_at: Some(until.map_or(at.plus(SESSION_MS), |until| until.min(at.plus(SESSION_MS)))),
+        expires_at: Some(caller.ends_at(app).map_or(end, |until| until.min(end))),
         revoked_at: None,
         last_used_at: None,
-    };
-    let audit = Audit {
-        tenant,
-        at,
-        actor: by,
-        role: role.name().to_owned(),
-        action: "session.create".to_owned(),
-        target: stored.id.clone(),
-        details: json!({}),
-    };
-    app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
-    app.directory.put_token(stored)?;
-    Ok(token.text().to_owned())
+    })
+}
+
+/// Returns the oldest sessions of a user, which end to make room for another one.
+fn ended_by_another(app: &App, caller: &Caller) -> Vec<Arc<User>> {
+    let mut sessions = app.directory.sessions(&caller.tenant, &caller.id);
+    sessions.truncate((sessions.len() + 1).saturating_sub(SESSIONS_MAX));
+    sessions
+}
+
+/// Deletes sessions that have ended from the store and the memory, a page of them.
+pub(crate) async fn delete_ended_sessions(app: &App) {
+    let ended = app.directory.ended_sessions(now(), ENDED_PAGE);
+    if ended.is_empty() {
+        return;
+    }
+    match app.store_entries(ended.iter().map(|user| user.deletion()).collect()).await {
+        Ok(_) => ended.iter().for_each(|user| app.directory.remove_token(&user.token.digest)),
+        Err(problem) => tracing::warn!(%problem, "cannot delete sessions that have ended"),
+    }
 }
 
 /// Sign the browser out
 ///
-/// The token of a session that a link began is revoked.
+/// A session that a link began ends. The response removes the cookie of the page even if its session has ended before.
 #[utoipa::path(delete, path = "/api/v1/session", tag = "session", security(("bearer" = [])),
     responses((status = 204, headers(("Set-Cookie" = String, description = "Removes the session"))), Refusals))]
-async fn sign_out(State(app): State<Arc<App>>, caller: Caller) -> Result<(StatusCode, HeaderMap), Problem> {
+async fn sign_out(
+    State(app): State<Arc<App>>,
+    method: Method,
+    headers: HeaderMap,
+    caller: Result<Caller, Problem>,
+) -> Result<(StatusCode, HeaderMap), (HeaderMap, Problem)> {
+    let has_ended = |problem: &Problem| problem.status() == StatusCode::UNAUTHORIZED;
+    let caller = caller.map_err(|problem| {
+        let is_removed = has_ended(&problem) && cookie::token(&method, &headers).is_some();
+        (if is_removed { cookie_header(&app, None, 0) } else { HeaderMap::new() }, problem)
+    })?;
+    end_session(&app, &caller).await.map_err(|problem| (HeaderMap::new(), problem))?;
+    Ok((StatusCode::NO_CONTENT, cookie_header(&app, None, 0)))
+}
+
+/// Ends the session that the caller signs out of, if a link began it.
+async fn end_session(app: &App, caller: &Caller) -> Result<(), Problem> {
     if let Credential::Token(digest) = caller.credential
         && let Some(user) = app.directory.holder(&digest, now())
         && user.is_session()
     {
-        let at = now();
-        let (tenant, id) = (user.token.tenant.clone(), user.token.id.clone());
-        let audit = caller.audit_entry("session.delete", &id, json!({}));
-        app.store_entries(vec![Entry::TokenRevoked { tenant, id, at }.audited(audit)]).await?;
-        app.directory.put_token(StoredToken { revoked_at: Some(at), ..user.token.clone() })?;
+        let audit = caller.audit_entry("session.delete", &user.token.id, json!({}));
+        app.store_entries(vec![user.deletion().audited(audit)]).await?;
+        app.directory.remove_token(&digest);
     }
-    Ok((StatusCode::NO_CONTENT, cookie_header(&app, None, 0)))
+    Ok(())
 }
 
 /// Create a link that signs a browser in as the caller
@@ -136,17 +184,14 @@ async fn create_link(
     caller: Caller,
 ) -> Result<(StatusCode, Json<SignInLink>), Problem> {
     caller.may(Permission::View)?;
-    let until = caller.ends_at(&app);
-    let Caller { tenant, role, roles, id: by, .. } = caller;
-    let sign_in = SignIn { tenant, role, roles, by, until };
-    let path = sign_in_path(&app, sign_in)?;
+    let path = sign_in_path(&app, caller)?;
     let expires_at = time(now().plus(CODE_MINUTES * 60_000));
     Ok((StatusCode::CREATED, Json(SignInLink { path, expires_at })))
 }
 
 /// The code is in the fragment, which browsers send to no server and no log.
-pub(crate) fn sign_in_path(app: &App, sign_in: SignIn) -> Result<String, Problem> {
-    let code = app.sign_in_codes.issue(sign_in, now()).map_err(Problem::internal)?;
+pub(crate) fn sign_in_path(app: &App, caller: Caller) -> Result<String, Problem> {
+    let code = app.sign_in_codes.issue(caller, now()).map_err(Problem::internal)?;
     Ok(format!("/sign-in#{}", code.text()))
 }
 

@@ -145,7 +145,7 @@ async fn create_token(
         return Err(Problem::forbidden(message));
     }
     let tenant = tenant_of(&app, &caller, request.tenant_id.as_deref())?;
-    let usable = app.directory.users(&tenant).iter().filter(|user| user.is_valid(now())).count();
+    let usable = app.directory.count_tokens(&tenant, now());
     if usable >= TOKENS_MAX {
         let message =
             format!("the tenant has {usable} tokens, the maximum is {TOKENS_MAX}; revoke some first");
@@ -208,6 +208,7 @@ fn stored(
         group: group(request)?,
         person: person(app, tenant, request)?,
         digest: token.digest(),
+        issuer: None,
         created_by: caller.id.clone(),
         created_at,
         expires_at,
@@ -280,25 +281,23 @@ async fn revoke_token(
     }
     let at = now();
     let audit = caller.audit_entry("token.revoke", &id, json!({ "name": user.token.name }));
-    let sessions = sessions_of(&app, &caller.tenant, &id);
-    let revoked =
-        |user: &User| Entry::TokenRevoked { tenant: caller.tenant.clone(), id: user.token.id.clone(), at };
-    let entries =
-        std::iter::once(revoked(&user).audited(audit)).chain(sessions.iter().map(|user| revoked(user)));
+    let revoked = match user.is_session() {
+        true => user.deletion(),
+        false => Entry::TokenRevoked { tenant: caller.tenant.clone(), id: id.clone(), at },
+    };
+    // They are refused in any case; nothing needs their rows.
+    let sessions = app.directory.sessions_from(&user.token.digest);
+    let entries = std::iter::once(revoked.audited(audit)).chain(sessions.iter().map(|user| user.deletion()));
     let applied = app.store_entries(entries.collect()).await?;
     if applied.first() != Some(&Applied::Done) {
         return Err(Problem::not_found("token", &id));
     }
-    for user in std::iter::once(&user).chain(&sessions) {
-        app.directory.put_token(StoredToken { revoked_at: Some(at), ..user.token.clone() })?;
+    match user.is_session() {
+        true => app.directory.remove_token(&user.token.digest),
+        false => app.directory.put_token(StoredToken { revoked_at: Some(at), ..user.token.clone() })?,
     }
+    sessions.iter().for_each(|user| app.directory.remove_token(&user.token.digest));
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Returns the sessions of the web page that a link of this user began. They end with its token.
-fn sessions_of(app: &App, tenant: &Tenant, id: &str) -> Vec<Arc<User>> {
-    let is_session = |user: &Arc<User>| user.is_session() && user.token.created_by == id;
-    app.directory.users(tenant).into_iter().filter(is_session).collect()
 }
 
 fn user(app: &App, caller: &Caller, id: &str) -> Result<Arc<User>, Problem> {

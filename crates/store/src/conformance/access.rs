@@ -27,6 +27,7 @@ fn token(id: &str, digest: u8) -> StoredToken {
         group: (digest == 2).then(|| "gpu".to_owned()),
         person: (digest == 2).then(|| "user_1".to_owned()),
         digest: [digest; 32],
+        issuer: (digest == 2).then_some([1; 32]),
         created_by: "user_0".to_owned(),
         created_at: Millis(5),
         expires_at: Some(Millis(99)),
@@ -48,7 +49,7 @@ pub fn a_tenant_is_created_and_changed<P: ServerSite>(site: &P) {
     assert_eq!(reader(&site.open()).tenants(), Ok(vec![kept, second]), "in the order of their creation");
 }
 
-pub fn a_token_is_stored_used_and_revoked_once<P: ServerSite>(site: &P) {
+pub fn a_token_is_stored_used_revoked_once_and_deleted<P: ServerSite>(site: &P) {
     let mut store = site.open();
     let put = |token: StoredToken| Entry::Token(Box::new(token));
     let revoke =
@@ -69,7 +70,14 @@ pub fn a_token_is_stored_used_and_revoked_once<P: ServerSite>(site: &P) {
     }
     let revoked = StoredToken { revoked_at: Some(Millis(8)), ..token("user_1", 1) };
     let used = StoredToken { last_used_at: Some(Millis(7)), ..token("user_2", 2) };
-    assert_eq!(reader(&store).tokens(), Ok(vec![revoked, used]));
+    assert_eq!(reader(&store).tokens(), Ok(vec![revoked.clone(), used]));
+    let delete = |of: &str| Entry::TokenDeleted { tenant: Tenant::new(of), id: "user_2".into() };
+    for (change, applied) in
+        [(delete("b"), Applied::Duplicate), (delete("a"), Applied::Done), (delete("a"), Applied::Duplicate)]
+    {
+        assert_eq!(entry(&mut store, change.clone()), applied, "{change:?}");
+    }
+    assert_eq!(reader(&store).tokens(), Ok(vec![revoked]));
 }
 
 fn audit(action: &str) -> Audit {

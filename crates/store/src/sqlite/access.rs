@@ -21,8 +21,8 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResul
 
 pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
     let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
-               revoked_at, last_used_at, roles, runner_group, person) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+               revoked_at, last_used_at, roles, runner_group, person, issuer) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let StoredToken { id, tenant, name, role, group, digest, created_by, created_at, .. } = token;
     let [expires_at, revoked_at, last_used_at] =
         [token.expires_at, token.revoked_at, token.last_used_at].map(|time| time.map(|time| time.0));
@@ -39,7 +39,8 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<u
         last_used_at,
         json(&token.roles),
         group,
-        token.person
+        token.person,
+        token.issuer
     ];
     execute(conn, sql, values)
 }
@@ -47,6 +48,10 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<u
 pub(super) fn revoke_token(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> StoreResult<usize> {
     let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1 AND revoked_at IS NULL";
     execute(conn, sql, params![of.0, id, at.0])
+}
+
+pub(super) fn delete_token(conn: &Connection, of: &Tenant, id: &str) -> StoreResult<usize> {
+    execute(conn, "DELETE FROM tokens WHERE id = ?2 AND tenant = ?1", params![of.0, id])
 }
 
 pub(super) fn use_token(conn: &Connection, id: &str, at: Millis) -> StoreResult<usize> {
@@ -72,7 +77,7 @@ impl Access for SqliteReader {
 
     fn tokens(&mut self) -> StoreResult<Vec<StoredToken>> {
         let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
-                   last_used_at, roles, runner_group, person FROM tokens ORDER BY created_at, id";
+                   last_used_at, roles, runner_group, person, issuer FROM tokens ORDER BY created_at, id";
         query_all(&self.conn, sql, [], read_token)
     }
 
@@ -104,5 +109,6 @@ fn read_token(row: &Row<'_>) -> StoreResult<StoredToken> {
         roles: row.json(10, "the roles of a token")?,
         group: row.read(11)?,
         person: row.read(12)?,
+        issuer: row.read(13)?,
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Tenant(tenant) => access::put_tenant(conn, tenant)?,
         Entry::Token(token) => access::put_token(conn, token)?,
         Entry::TokenRevoked { tenant, id, at } => access::revoke_token(conn, tenant, id, *at)?,
+        Entry::TokenDeleted { tenant, id } => access::delete_token(conn, tenant, id)?,
         Entry::TokenUsed { id, at } => access::use_token(conn, id, *at)?,
         Entry::WorkerSession(session) => workers::open_session(conn, session)?,
         Entry::WorkerRenewed { session, expires_at } => workers::renew_session(conn, *session, *expires_at)?,
