@@ -285,6 +285,12 @@ fn schedules(admin: &mut Admin<'_>, server: &Server) {
     admin.does(redrive(), &[&first], None, "dead_letter.redrive");
     admin.fails(redrive(), &[&first], None, 409);
     admin.does((Method::POST, "/api/v1/dead-letters/{id}/discard"), &[&second], None, "dead_letter.discard");
+    let backfill = || (Method::POST, "/api/v1/schedules/{id}/backfill");
+    let past = |dry_run: bool| {
+        Some(json!({ "from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00Z", "dry_run": dry_run }))
+    };
+    admin.fails(backfill(), &[&breaks], past(true), 200);
+    admin.does(backfill(), &[&breaks], past(false), "schedule.backfill");
     let waits = id(&admin.does((Method::POST, all), &[], document("waits"), "schedule.create"));
     let runs: Vec<String> = (0..2)
         .map(|_| {
