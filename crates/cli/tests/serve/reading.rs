@@ -130,3 +130,47 @@ fn a_story_that_is_in_memory_is_another_tenants_still() {
         assert_eq!((cost, answer.unwrap().status()), (0, StatusCode::NOT_FOUND), "{path}");
     }
 }
+
+#[test]
+fn executions_are_listed_by_dialect_trigger_and_text() {
+    let place = Place::new();
+    let server = place.serve();
+    let playbook =
+        server.define("metadata: {name: Harbour-report}\nworkflow: [{step: a, tool: {kind: noop}}]\n");
+    let workflow = server.define("name: tides\nnodes: [{id: a, type: trigger}]\n");
+    let older = start(&server, &playbook, json!({}));
+    let newer = start(&server, &playbook, json!({}));
+    let other = start(&server, &workflow, json!({}));
+    let list = |filter: &str| {
+        let (status, body) = read_answer(server.get(&format!("/api/v1/executions?{filter}")));
+        assert_eq!(status, StatusCode::OK, "{body}");
+        body
+    };
+    let ids = |body: &Value| -> Vec<String> {
+        let found = body["executions"].as_array().unwrap().iter();
+        found.map(|execution| execution["executionId"].as_str().unwrap().to_owned()).collect()
+    };
+    let both = [newer.clone(), older.clone()];
+    for (filter, wanted) in [
+        ("dialect=playbook", both.to_vec()),
+        ("dialect=workflow", vec![other.clone()]),
+        ("dialect=plan", vec![]),
+        ("trigger=schedule", vec![]),
+        ("trigger=api", vec![other.clone(), newer.clone(), older.clone()]),
+        ("text=harbour", both.to_vec()),
+        ("text=harbour&dialect=workflow", vec![]),
+        (&format!("text={}", &other[other.len() - 8..]), vec![other.clone()]),
+        (&format!("workflowId={workflow}"), vec![other.clone()]),
+    ] {
+        assert_eq!(ids(&list(filter)), wanted, "{filter}");
+    }
+    let first = list("text=harbour&limit=1");
+    assert_eq!(ids(&first), [newer]);
+    let rest =
+        list(&format!("text=harbour&limit=1&cursor={}", first["pagination"]["cursor"].as_str().unwrap()));
+    assert_eq!(ids(&rest), [older]);
+    for wrong in ["dialect=cobol", "trigger=moon", &format!("text={}", "x".repeat(201)), "workflowId=x"] {
+        let (status, body) = read_answer(server.get(&format!("/api/v1/executions?{wrong}")));
+        assert!(status.is_client_error(), "{wrong}: {body}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Lists of executions, newest first.
 
 use super::TAG;
+use super::sieve::{Sieve, TriggerName};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -19,7 +20,7 @@ use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::{Catalog, ListedExecution, Query, Reader, Status, WorkflowId};
 use windlass_views::{Metadata, Quarantined, execution_id, status, time, workflow_id};
 
-const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
+pub(super) const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -51,6 +52,15 @@ pub(crate) struct Search {
     tag: Option<String>,
     correlation_id: Option<String>,
     parent_execution_id: Option<String>,
+    workflow_id: Option<String>,
+    /// Of this dialect.
+    pub(super) dialect: Option<String>,
+    /// Started this way.
+    #[param(inline)]
+    pub(super) trigger: Option<TriggerName>,
+    /// The name of the workflow or the id of the execution contains it.
+    #[param(max_length = 200)]
+    pub(super) text: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -114,8 +124,8 @@ impl Wanted {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Executions {
-    executions: Vec<Execution>,
-    pagination: Pagination,
+    pub(super) executions: Vec<Execution>,
+    pub(super) pagination: Pagination,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -187,7 +197,9 @@ pub(crate) async fn of_workflow(
     list(&app, &caller, &search, Some(workflow)).await
 }
 
-/// Executions by what was said about them.
+/// List executions, newest first
+///
+/// With `dialect`, `trigger` or `text`, a page may have fewer entries than its limit and still have a cursor.
 #[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(Search),
     responses((status = 200, body = Executions), Refusals))]
 pub(crate) async fn search(
@@ -195,7 +207,8 @@ pub(crate) async fn search(
     caller: Caller,
     Params(asked): Params<Search>,
 ) -> Result<Json<Executions>, Problem> {
-    list(&app, &caller, &asked, None).await
+    let workflow = asked.workflow_id.as_deref().map(ids::workflow).transpose()?;
+    list(&app, &caller, &asked, workflow).await
 }
 
 async fn list(
@@ -206,9 +219,10 @@ async fn list(
 ) -> Result<Json<Executions>, Problem> {
     caller.may(Permission::View)?;
     let limit = LIST.limit(asked.limit)?;
+    let sieve = Sieve::new(asked)?;
     let query = query(caller, asked, workflow, limit + 1)?;
     let tenant = caller.tenant.clone();
-    let mut found = app
+    let page = app
         .readers
         .of(&caller.tenant)
         .read(move |reader| {
@@ -222,11 +236,19 @@ async fn list(
             if !query.before.map_or(Ok(true), own)? {
                 return Err(Paged::refuses());
             }
-            Ok(reader.list(&query)?)
+            match sieve {
+                None => read_page(reader, &query, limit),
+                Some(sieve) => sieve.read_page(reader, query, limit),
+            }
         })
         .await?;
+    Ok(Json(page))
+}
+
+fn read_page(reader: &mut impl Catalog, query: &Query, limit: usize) -> Result<Executions, Problem> {
+    let mut found = reader.list(query)?;
     let pagination = LIST.cut(&mut found, limit, |last| last.execution);
-    Ok(Json(Executions { executions: found.into_iter().map(Execution::from).collect(), pagination }))
+    Ok(Executions { executions: found.into_iter().map(Execution::from).collect(), pagination })
 }
 
 fn query(

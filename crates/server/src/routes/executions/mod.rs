@@ -15,6 +15,7 @@ mod options;
 mod refused;
 mod retry;
 mod retry_preview;
+mod sieve;
 mod start;
 mod started;
 
