@@ -75,6 +75,36 @@ workflow:
     tool: {kind: shell, command: 'for hour in $(seq 1 600); do echo "tide $hour"; sleep 1; done'}
 `;
 
+/** Undoes the first action when the second fails. */
+export const SAGA = `
+schemaVersion: 1
+workflowId: journey
+name: journey
+actions:
+  - actionId: hotel
+    order: 1
+    operation: hotel:book
+    compensation: {compensationOperation: "hotel:cancel"}
+  - {actionId: ship, order: 2, operation: "ship:book"}
+adapters:
+  operations:
+    "hotel:book": {kind: shell, command: echo booked}
+    "hotel:cancel": {kind: shell, command: echo cancelled}
+    "ship:book": {kind: shell, command: 'echo no cabin is free >&2; exit 1'}
+`;
+
+/** A person confirms the end of its action. */
+export const MANUAL = `
+schemaVersion: 1
+workflowId: loading
+name: loading
+actions:
+  - {actionId: load, order: 1, operation: "cargo:load", completionMode: manual}
+adapters:
+  operations:
+    "cargo:load": {kind: shell, command: echo loading}
+`;
+
 /** Fills a server, and returns the ids that the pages are about. */
 export async function fill(server) {
   const form = await server.run(FORM, { name: 'Ann', team: 'deck' });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GATE, IMPORT, LONG } from './demo.mjs';
+import { GATE, IMPORT, LONG, MANUAL, SAGA } from './demo.mjs';
 import { harness } from './harness.mjs';
 import { APPROVAL, FAILING, HOSTILE } from './server.mjs';
 
@@ -200,6 +200,15 @@ test('filters are in the address, and many executions are cancelled after a prev
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await page.getByText('No execution matches.').waitFor();
     await page.getByLabel('Status').selectOption('cancelled');
+    await page.getByLabel('Dialect').selectOption('workflow');
+    await page.getByText('No execution matches.').waitFor();
+    await page.getByLabel('Dialect').selectOption('playbook');
+    await page.getByLabel('Trigger').selectOption('api');
+    await page.getByLabel('Search executions').fill('TIDES');
+    await page.locator('tbody tr').nth(1).waitFor();
+    await page.getByLabel('Search executions').fill('no such name');
+    await page.getByText('No execution matches.').waitFor();
+    await page.getByLabel('Search executions').fill('watch');
     await page.getByRole('checkbox').first().check();
     await page.getByRole('button', { name: 'Retry 1 selected …' }).click();
     await page.getByText('1 execution will be retried').waitFor();
@@ -221,6 +230,32 @@ edges: [{source: start, target: sub}]
     await page.getByRole('heading', { name: 'part' }).waitFor();
     await page.getByRole('link', { name: 'parent', exact: true }).click();
     await page.getByRole('heading', { name: 'parent' }).waitFor();
+  });
+});
+
+test('a run of actions has its own words, and says what was undone', async () => {
+  const { execution } = await at.server.run(SAGA);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/actions`);
+    const actions = page.getByRole('region', { name: 'Actions' });
+    await actions.locator('tr', { hasText: 'hotel' }).getByText('Succeeded').waitFor();
+    await actions.locator('tr', { hasText: 'ship' }).getByText('Failed').waitFor();
+    await page.getByText('1 action was to be undone: 1 succeeded, 0 failed').waitFor();
+    await page.getByRole('region', { name: 'Compensation' }).getByText('hotel:cancel').waitFor();
+  });
+});
+
+test('a manual step is completed with evidence', async () => {
+  const { execution } = await at.server.run(MANUAL);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.getByText('A person has to confirm its end.').waitFor();
+    await page.getByLabel('Notes').fill('left the dock');
+    await page.getByLabel('References of evidence').fill('doc-7');
+    await page.getByRole('button', { name: 'Complete', exact: true }).click();
+    await page.locator('.title .status.completed').waitFor();
+    const { body } = await at.server.api('GET', `/executions/${execution}/evidence`);
+    assert.ok(body.evidence.some(({ notes, evidenceRefs }) => notes === 'left the dock' && evidenceRefs?.[0] === 'doc-7'));
   });
 });
 

@@ -75,3 +75,23 @@ test('home shows the next schedules and dead letters, which are run again or dis
     await page.getByText(/^redrive|^redriven/).waitFor();
   });
 });
+
+test('a backfill shows first which occurrences would run', async () => {
+  const id = await create({ name: 'hourly', schedule: { kind: 'cron', expr: '0 * * * *' }, target: { kind: 'shell', command: 'true', args: [] }, policy: { overlap: 'allow', max_concurrency: 5 } });
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, `/schedules/${id}`);
+      await page.getByRole('button', { name: 'Backfill …' }).click();
+      await page.getByLabel('From').fill('2026-01-05T00:30');
+      await page.getByLabel('To', { exact: true }).fill('2026-01-05T03:30');
+      await page.getByRole('button', { name: 'Preview' }).click();
+      await page.getByText('3 occurrences would run:').waitFor();
+      assert.equal((await at.server.api('GET', `/schedules/${id}/runs`)).body.items.length, 0);
+      await page.getByRole('button', { name: 'Run 3 occurrences' }).click();
+      await page.getByText('3 runs were created.').waitFor();
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('region', { name: 'Runs' }).locator('.status.succeeded').nth(2).waitFor();
+    },
+    { timezoneId: 'UTC' },
+  );
+});

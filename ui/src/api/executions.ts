@@ -11,13 +11,14 @@ export interface ExecutionFilter {
   since?: string | undefined;
   until?: string | undefined;
   workflowId?: string | undefined;
+  dialect?: string | undefined;
+  trigger?: string | undefined;
+  text?: string | undefined;
 }
 
 type Page = Schemas['Executions'];
 
-function readPage({ workflowId, ...query }: ExecutionFilter, page: Query): Promise<Page> {
-  return api.get<Page>(workflowId ? `/workflows/${workflowId}/executions` : '/executions', { ...query, ...page });
-}
+const readPage = (filter: ExecutionFilter, page: Query): Promise<Page> => api.get('/executions', { ...filter, ...page });
 
 export function useExecutions(filter: ExecutionFilter, limit = 50) {
   return useInfiniteQuery({

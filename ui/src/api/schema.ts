@@ -161,7 +161,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Executions by what was said about them. */
+        /**
+         * List executions, newest first
+         * @description With `dialect`, `trigger` or `text`, a page may have fewer entries than its limit and still have a cursor.
+         */
         get: operations["search"];
         put?: never;
         post?: never;
@@ -793,6 +796,26 @@ export interface paths {
          * @description Objects are merged key by key; null clears a field.
          */
         patch: operations["patch_schedule"];
+        trace?: never;
+    };
+    "/api/v1/schedules/{id}/backfill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run the occurrences of a time in the past
+         * @description Occurrences that ran, run or wait are left out; those that were skipped run. The overlap policy applies.
+         */
+        post: operations["backfill_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/schedules/{id}/explain": {
@@ -1576,6 +1599,26 @@ export interface components {
             };
             /** @description Keyed hash over the entry and the seal of the previous entry; null if there was no key */
             seal?: string | null;
+        };
+        BackfillRequest: {
+            /**
+             * Format: date-time
+             * @description The first nominal time
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The last nominal time; not in the future
+             */
+            to: string;
+            /** @description Answers what would be created, and creates nothing */
+            dry_run?: boolean;
+        };
+        Backfilled: {
+            /** @description Nominal times without a run, or whose run was skipped; the earliest first */
+            occurrences: string[];
+            /** @description Number of created runs; 0 with `dry_run` */
+            created: number;
         };
         CancelRequest: {
             reason?: string | null;
@@ -2729,6 +2772,8 @@ export interface components {
         ScheduleView: Record<string, never> & {
             /** @description `sch_` and 32 hexadecimal digits */
             id: string;
+            /** @description The workflow whose trigger made the schedule */
+            workflow_id?: string | null;
             /** Format: date-time */
             paused_at?: string | null;
             /** Format: date-time */
@@ -4077,6 +4122,13 @@ export interface operations {
                 tag?: string;
                 correlationId?: string;
                 parentExecutionId?: string;
+                workflowId?: string;
+                /** @description Of this dialect. */
+                dialect?: string;
+                /** @description Started this way. */
+                trigger?: "manual" | "schedule" | "webhook" | "api" | "workflow";
+                /** @description The name of the workflow or the id of the execution contains it. */
+                text?: string;
                 limit?: number;
                 cursor?: string;
             };
@@ -7987,7 +8039,10 @@ export interface operations {
     };
     create_schedule: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only checks the schedule and answers what it would be */
+                dry_run?: boolean;
+            };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -8004,6 +8059,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dry_run` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleView"];
+                };
+            };
             /** @description Created */
             201: {
                 headers: {
@@ -8213,7 +8277,10 @@ export interface operations {
     };
     replace_schedule: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only checks the schedule and answers what it would be */
+                dry_run?: boolean;
+            };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -8451,7 +8518,10 @@ export interface operations {
     };
     patch_schedule: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only checks the schedule and answers what it would be */
+                dry_run?: boolean;
+            };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -8526,6 +8596,139 @@ export interface operations {
                 };
             };
             /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The body is larger than the limit */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The media type of the body is not supported */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
+    backfill_schedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path: {
+                /** @description Id of the schedule */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackfillRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Backfilled"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description Too many runs wait */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9050,6 +9253,15 @@ export interface operations {
             };
             /** @description The body did not arrive in time */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description Too many runs wait */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,13 +3,15 @@ import { useState } from 'react';
 import { type ExecutionFilter, useExecutions } from '../api/executions';
 import { useCan } from '../api/shared';
 import { useWorkflows } from '../api/workflows';
-import { useAddress } from '../parts/address';
+import { useAddress, useLater } from '../parts/address';
 import { Empty, More, Result, Title } from '../parts/basics';
 import { Bulk, type BulkKind } from '../parts/Bulk';
 import { ExecutionTable } from '../parts/ExecutionTable';
 import { shortId, statusName } from '../parts/words';
 
 const STATUSES = ['open', 'queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
+const DIALECTS = ['workflow', 'playbook', 'actions', 'plan'];
+const TRIGGERS = ['manual', 'schedule', 'webhook', 'api', 'workflow'];
 const PERIODS: Record<string, [string, number]> = {
   '1h': ['last hour', 3_600_000],
   '1d': ['last day', 86_400_000],
@@ -34,6 +36,9 @@ export function Executions() {
     parentExecutionId: value('parent'),
     since: sinceTime(value('since')),
     until: value('until'),
+    dialect: value('dialect'),
+    trigger: value('trigger'),
+    text: useLater(value('text')),
   };
   const found = useExecutions(filter);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
@@ -68,6 +73,7 @@ export function Executions() {
       <Result of={found}>
         {executions.length > 0 ? <ExecutionTable executions={executions} selection={canRun ? { ids: chosen, toggle } : undefined} /> : <NoExecution isFiltered={query.size > 0} />}
       </Result>
+      {found.hasNextPage && executions.length === 0 && <p className="faint">None of those that were looked at so far matches; older ones may.</p>}
       <More of={found} />
       {bulk && <Bulk kind={bulk} filter={filter} chosen={chosen.size > 0 ? executions.filter(({ executionId }) => chosen.has(executionId)) : undefined} close={() => setBulk(undefined)} />}
     </>
@@ -104,18 +110,18 @@ function Filters({ query, change }: { query: URLSearchParams; change: (changes: 
     </label>
   );
   const parent = query.get('parent');
-  const isByWorkflow = query.has('workflow');
   return (
     <form className="filters" onSubmit={(event) => event.preventDefault()}>
+      <input type="search" aria-label="Search executions" placeholder="Name or id" size={16} value={query.get('text') ?? ''} onChange={(event) => change({ text: event.target.value })} />
       {select('Status', 'status', STATUSES.map((status) => [status, statusName(status)]))}
       {select('Workflow', 'workflow', workflows.map(({ id, name }) => [id, name]))}
       {select('Created', 'since', Object.entries(PERIODS).map(([key, [name]]) => [key, name]))}
-      {!isByWorkflow && (
-        <label>
-          Tag
-          <input type="search" size={12} value={query.get('tag') ?? ''} onChange={(event) => change({ tag: event.target.value })} />
-        </label>
-      )}
+      {select('Dialect', 'dialect', DIALECTS.map((name) => [name, name]))}
+      {select('Trigger', 'trigger', TRIGGERS.map((name) => [name, name]))}
+      <label>
+        Tag
+        <input type="search" size={10} value={query.get('tag') ?? ''} onChange={(event) => change({ tag: event.target.value })} />
+      </label>
       {parent && (
         <button type="button" onClick={() => change({ parent: undefined })}>
           children of {shortId(parent)} ✕

@@ -5,6 +5,7 @@ import '@xyflow/react/dist/base.css';
 import { type KeyboardEvent, memo, useMemo } from 'react';
 import type { Graph } from '../api/client';
 import { StatusMark } from './basics';
+import { placeInLayers } from './layers';
 import { useTheme } from './theme';
 import { duration, plural } from './words';
 
@@ -12,19 +13,31 @@ type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean }, 'step'
 
 const WIDTH = 220;
 const HEIGHT = 76;
+const GAP_Y = 56;
 const MINIMAP_FROM = 30;
+/** Above this number of steps, dagre takes seconds. */
+const LARGE_FROM = 150;
+const IN_VIEW = 12;
 const LABEL_MAX = 28;
 
 function positions(graph: Graph): Map<string, { x: number; y: number }> {
-  const drawn = new graphlib.Graph();
   // Labels of two routes from one step are beside each other.
-  const nodesep = graph.edges.some(({ label }) => label) ? 120 : 36;
-  drawn.setGraph({ rankdir: 'TB', nodesep, ranksep: 56 });
+  const gapX = graph.edges.some(({ label }) => label) ? 120 : 36;
+  if (graph.nodes.length > LARGE_FROM) return placeInLayers(graph, { width: WIDTH, height: HEIGHT, gapX, gapY: GAP_Y });
+  const drawn = new graphlib.Graph();
+  drawn.setGraph({ rankdir: 'TB', nodesep: gapX, ranksep: GAP_Y });
   drawn.setDefaultEdgeLabel(() => ({}));
   graph.nodes.forEach(({ id }) => drawn.setNode(id, { width: WIDTH, height: HEIGHT }));
   graph.edges.forEach(({ from, to }) => drawn.setEdge(from, to));
   place(drawn);
   return new Map(graph.nodes.map(({ id }) => [id, drawn.node(id)]));
+}
+
+/** What is in view first: the whole graph, or of a large one the steps that failed or run, or else its beginning. */
+function firstView(graph: Graph): { id: string }[] | undefined {
+  if (graph.nodes.length <= LARGE_FROM) return undefined;
+  const lively = graph.nodes.filter(({ state }) => state && ['failed', 'running', 'retrying', 'waiting'].includes(state.status));
+  return (lively.length > 0 ? lively : graph.nodes).slice(0, IN_VIEW).map(({ id }) => ({ id }));
 }
 
 const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode>) {
@@ -81,6 +94,7 @@ export default function GraphView({ graph, chosen, choose }: { graph: Graph; cho
   const at = useMemo(() => positions(graph), [shape]);
   const nodes = useMemo(() => nodesOf(graph, at, chosen), [graph, at, chosen]);
   const edges = useMemo(() => edgesOf(graph), [graph]);
+  const inView = useMemo(() => firstView(graph), [shape]);
   const theme = useTheme();
   const press = (event: KeyboardEvent<HTMLElement>) => {
     const id = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset['id'];
@@ -94,12 +108,12 @@ export default function GraphView({ graph, chosen, choose }: { graph: Graph; cho
         nodeTypes={TYPES}
         colorMode={theme}
         fitView
-        fitViewOptions={{ maxZoom: 1 }}
+        fitViewOptions={{ maxZoom: 1, ...(inView && { nodes: inView }) }}
         minZoom={0.05}
         nodesDraggable={false}
         nodesConnectable={false}
         edgesFocusable={false}
-        onlyRenderVisibleElements={graph.nodes.length > 200}
+        onlyRenderVisibleElements={graph.nodes.length > LARGE_FROM}
         onNodeClick={(_, node) => choose?.(node.id)}
         proOptions={{ hideAttribution: true }}
       >

@@ -8,6 +8,7 @@ import { Copy, Empty, Loading, Problem, Section, StatusMark, Title } from '../..
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { shortId } from '../../parts/words';
+import { ActionRun } from './ActionRun';
 import { Actions } from './Actions';
 import { Evidence } from './Evidence';
 import { Events } from './Events';
@@ -21,6 +22,7 @@ import { WaitingFor } from './WaitingFor';
 
 const TABS = {
   graph: 'Graph',
+  actions: 'Actions',
   timeline: 'Timeline',
   steps: 'Steps',
   values: 'Values',
@@ -40,6 +42,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
   const step = query.get('step') ?? undefined;
   const choose = (chosen: string) => change({ step: chosen === step ? undefined : chosen, iteration: undefined });
   if (!execution) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  const tabs = Object.entries(TABS).filter(([key]) => key !== 'actions' || execution.dialect === 'actions');
   return (
     <>
       <Title title={execution.workflowName ?? 'Execution'} actions={canRun && <Actions execution={execution} step={step} />}>
@@ -52,13 +55,14 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
       <WaitingFor execution={execution} />
       <Failures execution={execution} />
       <nav className="tabs" aria-label="Views of the execution">
-        {Object.entries(TABS).map(([key, name]) => (
+        {tabs.map(([key, name]) => (
           <Link key={key} href={`/executions/${id}/${key}${step ? `?step=${encodeURIComponent(step)}` : ''}`} replace aria-current={tab === key ? 'page' : undefined}>
             {name}
           </Link>
         ))}
       </nav>
       {tab === 'graph' && <GraphTab id={id} chosen={step} choose={choose} />}
+      {tab === 'actions' && <ActionRun execution={execution} />}
       {tab === 'timeline' && <Timeline execution={execution} chosen={step} choose={choose} />}
       {tab === 'steps' && <Steps execution={execution} chosen={step} choose={choose} />}
       {tab === 'values' && <Values execution={execution} />}

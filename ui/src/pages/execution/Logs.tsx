@@ -1,6 +1,6 @@
 // Log lines of an execution or of one step: followed while it runs, searched, always as text.
-import { useEffect, useRef, useState } from 'react';
-import type { Execution } from '../../api/client';
+import { memo, useEffect, useRef, useState } from 'react';
+import type { Execution, Schemas } from '../../api/client';
 import { useLogs } from '../../api/executions';
 import { useAddress } from '../../parts/address';
 import { Copy, Empty, More, Result } from '../../parts/basics';
@@ -42,13 +42,7 @@ export function Logs({ execution, step }: { execution: Execution; step: string |
         {lines.length === 0 && <Empty title={all.length === 0 ? 'There are no log lines.' : 'No line matches.'} />}
         <div ref={box} className="logs mono" tabIndex={0} role="log" aria-label="Log lines">
           {lines.map((line) => (
-            <div key={line.id} className={`line ${line.level}`}>
-              <time dateTime={line.timestamp} title={exact(line.timestamp)}>
-                {line.timestamp.slice(11, 23)}
-              </time>{' '}
-              <span className="level">{line.level}</span> {line.nodeName && !step && <span className="faint">{line.nodeName} </span>}
-              {withoutColours(line.message)}
-            </div>
+            <Line key={line.id} line={line} hasStep={!step} />
           ))}
         </div>
       </Result>
@@ -56,6 +50,19 @@ export function Logs({ execution, step }: { execution: Execution; step: string |
     </>
   );
 }
+
+/** A line never changes: only new ones are rendered when more arrive. */
+const Line = memo(function Line({ line, hasStep }: { line: Schemas['Entry']; hasStep: boolean }) {
+  return (
+    <div className={`line ${line.level}`}>
+      <time dateTime={line.timestamp} title={exact(line.timestamp)}>
+        {line.timestamp.slice(11, 23)}
+      </time>{' '}
+      <span className="level">{line.level}</span> {line.nodeName && hasStep && <span className="faint">{line.nodeName} </span>}
+      {withoutColours(line.message)}
+    </div>
+  );
+});
 
 function Choice({ name, value, options, change }: { name: string; value: string | undefined; options: readonly string[]; change: (value: string) => void }) {
   return (

@@ -8,6 +8,7 @@ import { Empty, Loading, More, Problem, Result, Section, StatusMark, Table, Time
 import { Dialog } from '../../parts/Dialog';
 import { Json } from '../../parts/Json';
 import { exact } from '../../parts/words';
+import { Backfill } from './Backfill';
 import { Calendar } from './Calendar';
 import { scheduleStatus, whenText } from './Schedules';
 
@@ -103,7 +104,8 @@ export function RunTable({ runs }: { runs: readonly Run[] }) {
 }
 
 function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: boolean }) {
-  const [isTrigger, setTrigger] = useState(false);
+  const [open, setOpen] = useState<'trigger' | 'backfill'>();
+  const close = () => setOpen(undefined);
   const [, navigate] = useLocation();
   const canRun = useCan('execute');
   const canEdit = useCan('edit');
@@ -117,9 +119,14 @@ function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: b
     <>
       {error && <Problem error={error} />}
       {canRun && (
-        <button type="button" className="good" onClick={() => setTrigger(true)}>
-          Trigger …
-        </button>
+        <>
+          <button type="button" className="good" onClick={() => setOpen('trigger')}>
+            Trigger …
+          </button>
+          <button type="button" onClick={() => setOpen('backfill')}>
+            Backfill …
+          </button>
+        </>
       )}
       {canEdit && (
         <>
@@ -134,7 +141,8 @@ function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: b
           </button>
         </>
       )}
-      {isTrigger && <Trigger id={id} close={() => setTrigger(false)} />}
+      {open === 'trigger' && <Trigger id={id} close={close} />}
+      {open === 'backfill' && <Backfill id={id} close={close} />}
     </>
   );
 }
