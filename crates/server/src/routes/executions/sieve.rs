@@ -66,7 +66,7 @@ impl Sieve {
                 || execution_id(row.execution).contains(text)
         };
         self.dialect.as_ref().is_none_or(|dialect| row.dialect.as_ref() == Some(dialect))
-            && self.trigger.is_none_or(|trigger| row.origin.trigger.to_string() == trigger.name())
+            && self.trigger.is_none_or(|trigger| &*row.origin.trigger == trigger.name())
             && self.text.as_ref().is_none_or(is_named)
     }
 
