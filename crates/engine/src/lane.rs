@@ -24,6 +24,7 @@ mod rooms;
 mod sessions;
 mod starts;
 mod timers;
+mod whole;
 
 /// How many rows each lookup reads at a time.
 pub(crate) mod pages {

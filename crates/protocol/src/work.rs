@@ -21,6 +21,25 @@ pub struct Unit {
     pub fence: u64,
 }
 
+impl Unit {
+    /// Number in the place of a step-run when a unit is a whole execution.
+    pub const WHOLE: u64 = u64::MAX >> 1;
+
+    /// Returns whether the unit is a whole execution, which its worker holds while the steps run there as units of their
+    /// own. Such work has no spec. The worker's first checkpoint says that the steps can begin, and it stops when the
+    /// execution has ended.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        self.run == Unit::WHOLE
+    }
+
+    /// Returns the generation of the execution, which rises with every restart.
+    #[must_use]
+    pub fn generation(self) -> u32 {
+        u32::try_from(self.fence >> 32).unwrap_or(u32::MAX)
+    }
+}
+
 /// Returns the key that the calls of a step-run carry, the same on every try, attempt and worker. `name` is
 /// [`crate::Pipeline::idempotency`]: a definition with such a name determines the key, else the number of the step-run does.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Bytes of state rows. They are derived from the journal and can be made again, so their form is compact and may
 //! change with a migration; what is promised for ever is the journal's.
 
-use crate::rows::{HeadRow, LiveRun, Part, PartRow};
+use crate::rows::{HeadRow, LiveRun, Part, PartRow, WHOLE};
 use crate::store::{StoreError, StoreResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,7 @@ pub fn assemble(
     if let Some(ctx) = ctx {
         state.head.ctx = decode(ctx)?;
     }
-    for (run, row) in runs {
+    for (run, row) in runs.iter().filter(|(run, _)| *run != WHOLE) {
         state.runs.insert(*run, decode(&row.state)?);
     }
     for row in parts {

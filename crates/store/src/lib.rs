@@ -59,7 +59,7 @@ pub use registry::{
     RegistryWrite, RoutingTarget, StoredAction, TARGETS_MAX, TargetKind, TargetPoll, WhichAction,
 };
 pub use retention::{Forgettable, Retention};
-pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow, WHOLE};
 pub use schedules::{
     Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, NewRun, NoticeAttempt,
     OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunQuery, RunResult, ScheduleId, ScheduleLoad,

@@ -1,11 +1,12 @@
 //! From what a commit changed to the rows it writes: the only place where rows come from (K1).
 
 use crate::codec::encode;
-use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow, WHOLE};
 use serde::Serialize;
+use windlass_kernel::net::Affinity;
 use windlass_kernel::{
-    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunChange, RunId, StepRun,
-    any_of,
+    Change, Changes, Delta, Event, Execution, Facet, Fence, Head, Kind, LifeChange, Millis, Net, Record,
+    RunChange, RunId, StepRun, any_of,
 };
 
 /// Rows of a commit. Over `Changes::whole` of a replayed state, with its whole journal, they are all rows there are.
@@ -14,7 +15,12 @@ pub fn project(net: &Net, changes: &Changes, records: &[Record]) -> Rows {
     Rows {
         head: head(&changes.head, records),
         ctx: changes.ctx.then(|| encode(&changes.head.ctx)),
-        runs: changes.runs.iter().map(|(run, change)| run_row(*run, change)).collect(),
+        runs: changes
+            .runs
+            .iter()
+            .map(|(run, change)| run_row(*run, change))
+            .chain(whole_row(net, &changes.head, records))
+            .collect(),
         parts: parts(changes),
         facts: facts(net, records),
     }
@@ -40,6 +46,22 @@ fn run_row(run: RunId, change: &Change<Box<StepRun>, Kind>) -> RunRow {
         state: encode(after),
     };
     RunRow { run, before: change.before.map(class), after: change.after.as_deref().map(live) }
+}
+
+/// Returns the row of an execution that one worker takes as a whole: an offer like that of a step-run, from the creation
+/// to the end.
+fn whole_row(net: &Net, head: &Head, records: &[Record]) -> Option<RunRow> {
+    if net.policy().affinity == Affinity::AnyWorker {
+        return None;
+    }
+    let begins = |record: &Record| {
+        matches!(record.event.facet(), Facet::Life(LifeChange::Created(_) | LifeChange::Forked))
+    };
+    let before = (!records.iter().any(begins)).then_some(Class::Offered);
+    let fence = Some(Fence::first(head.generation));
+    let open = LiveRun { class: Class::Offered, fence, due: None, state: Vec::new() };
+    let after = (!head.phase.is_ended()).then_some(open);
+    (before.is_some() || after.is_some()).then_some(RunRow { run: WHOLE, before, after })
 }
 
 fn class(kind: Kind) -> Class {

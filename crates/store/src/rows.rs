@@ -3,6 +3,10 @@
 
 use windlass_kernel::{Fence, Millis, Phase, RunId};
 
+/// Number that a lease names instead of a step-run when it is on the whole execution (R11). Its fence is the first one of
+/// the generation. It is higher than every number of a step-run, also as a signed number.
+pub const WHOLE: RunId = RunId(u64::MAX >> 1);
+
 /// Upserts and deletes of one commit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {

@@ -7,10 +7,11 @@ use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
-use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId, any_of};
+use windlass_kernel::{Changes, ExecutionId, Fence, Input, Net, Record, Rejected, RunId, any_of};
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Commit, CommitId, Creation, DueTimer, Entry, Lease, LogChunk, Mail, MailId, Stop, Write, project,
+    Applied, Commit, CommitId, Creation, DueTimer, Entry, Lease, LogChunk, Mail, MailId, Stop, WHOLE, Write,
+    project,
 };
 
 /// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
@@ -90,6 +91,8 @@ pub(super) struct Building<R> {
     pub timers: Vec<DueTimer>,
     /// It has mail for other executions.
     posts: bool,
+    /// The execution waits for a worker that takes it as a whole.
+    pub awaits_worker: bool,
     /// The kernel stopped half way; the rest is a commit of its own.
     pub goes_on: bool,
 }
@@ -115,6 +118,7 @@ impl<R> Building<R> {
             withdrawn: Vec::new(),
             timers: Vec::new(),
             posts: false,
+            awaits_worker: false,
             goes_on: false,
         }
     }
@@ -313,6 +317,9 @@ impl<R> Lane<R> {
         for timer in building.timers {
             self.timers.arm(timer);
         }
+        if building.awaits_worker {
+            self.await_worker(id);
+        }
         self.caught_up(id);
     }
 
@@ -447,7 +454,7 @@ impl<R> Lane<R> {
         self.open.answers = kept;
         let again = again.into_iter().map(|(_, pending, _)| pending);
         for pending in decided.map(|(pending, _)| pending).chain(again).chain(waiting) {
-            self.give(id, pending);
+            self.give(id, without_assignment(pending));
         }
     }
 
@@ -458,4 +465,14 @@ impl<R> Lane<R> {
             self.sessions.release(super::dispatch::unit(building.id, lease.run, lease.fence));
         }
     }
+}
+
+/// The slot of an assignment that was not written is free again: the execution waits for another one.
+fn without_assignment<R>(pending: Pending<R>) -> Pending<R> {
+    let is_assignment =
+        matches!(&pending.what, What::Input(input) if matches!(**input, Input::Assign { .. }));
+    if !is_assignment {
+        return pending;
+    }
+    Pending { what: What::Sort { run: WHOLE, fence: Fence(0) }, ..pending }
 }

@@ -8,6 +8,7 @@ use super::live::{Live, Place};
 use super::reading::Why;
 use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
+use super::whole::is_taken_whole;
 use crate::wake::{Answer, Defaults, InputsLookup, Lookup, PreparedStart, Refusal, Start};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Millis,
-    Need, Net, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
+    Need, Net, Phase, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
@@ -70,6 +71,24 @@ pub(super) enum What {
     Begin {
         tenant: Tenant,
     },
+    /// An execution that waits for its worker has a slot.
+    Assign {
+        tenant: Tenant,
+    },
+    /// An offer goes to the worker that holds its execution.
+    Inside {
+        run: RunId,
+        fence: Fence,
+    },
+    /// The worker that took an execution is ready for its steps: answered with a verdict.
+    WholeReady {
+        fence: Fence,
+    },
+    /// The worker that took an execution does not have it any more: answered with a verdict.
+    WholeEnded {
+        fence: Fence,
+        failure: Option<Box<protocol::Failure>>,
+    },
     /// The worker of an offer does not name it: it may not have heard of it.
     Again {
         run: RunId,
@@ -110,9 +129,11 @@ impl What {
     /// Returns the answer to an input that no execution decides: a worker learns that its work is stale.
     pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
         match self {
-            What::Report(_) | What::Repeat { .. } => Answer::verdict(protocol::Verdict::Stale),
+            What::Report(_) | What::Repeat { .. } | What::WholeReady { .. } | What::WholeEnded { .. } => {
+                Answer::verdict(protocol::Verdict::Stale)
+            }
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            any_of![What: Input Create Fork Await Dispatch StartDue Begin Again Claimed Fetch Sort Kept] => {
+            any_of![What: Input Create Fork Await Dispatch StartDue Begin Assign Inside Again Claimed Fetch Sort Kept] => {
                 Answer::Refused(refusal)
             }
         }
@@ -280,13 +301,20 @@ impl<R> Lane<R> {
         }
     }
 
-    fn handle(&mut self, id: ExecutionId, pending: Pending<R>) {
+    fn handle(&mut self, id: ExecutionId, mut pending: Pending<R>) {
         self.config.hands.lane.take(id);
         match pending.what {
             What::Await(rest) => self.await_rest(id, rest, pending),
             What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
             What::StartDue => self.start_due(id),
             What::Begin { tenant } => self.begin_queued(id, &tenant),
+            What::Assign { tenant } => self.assign(id, tenant),
+            What::Inside { run, fence } => self.hand_inside(id, run, fence),
+            What::WholeReady { fence } => self.whole_ready(id, fence, pending),
+            What::WholeEnded { fence, ref mut failure } => {
+                let failure = failure.take();
+                self.whole_ended(id, fence, failure, pending);
+            }
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
             What::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
             What::Fetch { run, fence } => self.fetch(unit(id, run, fence), pending),
@@ -363,9 +391,8 @@ impl<R> Lane<R> {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
-            any_of![What: Input Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] => {
-                Answer::Accepted
-            }
+            any_of![What: Input Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again Claimed Fetch
+                Repeat Sort Kept] => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -389,14 +416,19 @@ impl<R> Lane<R> {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(forking.take_records());
             }
-            any_of![What: Input Report Agent Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] =>
-                {}
+            any_of![What: Input Report Agent Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again
+                Claimed Fetch Repeat Sort Kept] => {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
         building.decided.push((pending, answer));
         self.follow(id, &decision, grace_ms);
+        let awaits_worker = self
+            .executions
+            .get(id)
+            .is_some_and(|live| live.state.phase() == Phase::Queued && is_taken_whole(&live.net));
         let Some(building) = self.open.commit(id) else { return };
+        building.awaits_worker = awaits_worker;
         building.goes_on =
             matches!(decision.records.last().map(|record| &record.event), Some(Event::Continued));
         building.changes.push(decision.changes);
@@ -508,7 +540,8 @@ fn bound_depth(what: &mut What) -> Result<(), Rejected> {
         What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
             depth::bound(input)
         }
-        any_of![What: Fork Await Dispatch StartDue Begin Again Claimed Fetch Repeat Sort Kept] => Ok(()),
+        any_of![What: Fork Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again Claimed Fetch Repeat
+            Sort Kept] => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_kernel::{
     RunState, StepRun, Timer, any_of,
 };
 use windlass_protocol as protocol;
-use windlass_store::{DueTimer, Lease, Session, Tenant, Write};
+use windlass_store::{DueTimer, Lease, Session, Tenant, WHOLE, Write};
 
 /// A worker says itself when an attempt took too long; this much later the engine does not wait for it any more.
 const ATTEMPT_GRACE_MS: u64 = 1_000;
@@ -30,17 +30,20 @@ impl<R> Lane<R> {
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
             let Some((tenant, Queued { execution, work })) = self.queue.pop(&held) else { return };
-            let QueuedWork::Offer(run, fence) = work else {
-                self.queued_start(execution, tenant);
-                continue;
+            let what = match work {
+                QueuedWork::Offer(run, fence) => What::Dispatch { run, fence, tenant },
+                QueuedWork::Start => What::Begin { tenant },
+                QueuedWork::Whole => What::Assign { tenant },
             };
-            let what = What::Dispatch { run, fence, tenant };
             self.give(execution, Pending { what, reply: None, mail: None, audit: None });
         }
     }
 
     /// Gives a new offer to a free slot in its own commit, if no other waits longer and its values are in memory.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        if self.takes_whole(id) {
+            return self.offer_inside(id, run, fence);
+        }
         if let Some(route) = self.route(id, run) {
             return self.offer_to_group(id, run, fence, &route);
         }
@@ -76,7 +79,7 @@ impl<R> Lane<R> {
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
-        if self.route(id, run).is_some() {
+        if self.route(id, run).is_some() || self.takes_whole(id) {
             return self.enqueue(id, run, fence);
         }
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
@@ -105,6 +108,9 @@ impl<R> Lane<R> {
         run: RunId,
         fence: Fence,
     ) -> Option<Result<protocol::Work, Vec<Need>>> {
+        if run == WHOLE {
+            return self.whole_work(id, fence).map(Ok);
+        }
         let live = self.executions.get(id)?;
         let step_run = live.state.run(run)?;
         let is_open = matches!(step_run.state, RunState::Offered { fence: open } if open == fence);

@@ -54,6 +54,7 @@ impl<R> Lane<R> {
                 self.post(id, child, Letter::Start { definition, create: Box::new(create), tenant, options });
             }
             Facet::Life(LifeChange::Ended(_)) => {
+                self.end_whole(id, self.generation(id), grace_ms);
                 let parent = self.executions.get(id).and_then(|live| live.state.head.parent.clone());
                 if let Some(parent) = parent {
                     let letter = Letter::Ended { child: id, run: parent.run, fence: parent.fence };
@@ -65,11 +66,19 @@ impl<R> Lane<R> {
                 self.arm_all(id);
                 self.report_pause(id);
             }
-            Facet::Life(any_of![LifeChange: Created Forked OutcomeDecided Cleared Restarted])
+            // The worker of the generation before, if it is not gone.
+            Facet::Life(LifeChange::Restarted) => {
+                self.end_whole(id, self.generation(id).saturating_sub(1), grace_ms);
+            }
+            Facet::Life(any_of![LifeChange: Created Forked OutcomeDecided Cleared])
             | Facet::Demand(Demand::AskPerson(_))
             | Facet::Run(..)
             | Facet::Internal => {}
         }
+    }
+
+    fn generation(&self, id: ExecutionId) -> u32 {
+        self.executions.get(id).map_or(0, |live| live.state.head.generation)
     }
 
     /// Reports to the parent whether only people can continue this execution. One that is held waits for its release.

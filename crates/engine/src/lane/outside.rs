@@ -15,7 +15,9 @@ use windlass_kernel::{
     Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Entry, Lease, Offer, Session as StoredSession, Stop, Tenant, WorkerSession, Write};
+use windlass_store::{
+    Entry, Lease, Offer, Session as StoredSession, Stop, Tenant, WHOLE, WorkerSession, Write,
+};
 
 /// Sessions of one tenant: more than a fleet has processes, and few enough to be kept in memory.
 const SESSIONS_MAX: usize = 1_000;
@@ -208,6 +210,12 @@ impl<R> Lane<R> {
 
     /// Queues an offer for the workers of this process or for its group.
     pub(super) fn enqueue(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        if run == WHOLE {
+            return self.await_worker(id);
+        }
+        if self.takes_whole(id) {
+            return self.hand_inside(id, run, fence);
+        }
         let route = self.route(id, run);
         let Some(live) = self.executions.get(id) else { return };
         let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
@@ -313,6 +321,9 @@ impl<R> Lane<R> {
 
     /// The time of its attempt still runs.
     pub(super) fn rearm(&mut self, id: ExecutionId, run: RunId, fence: Fence, claimed_at: Millis) {
+        if run == WHOLE {
+            return self.whole_kept(id);
+        }
         let Some(live) = self.executions.get(id) else { return };
         let Some(step_run) = live.state.run(run) else { return };
         let timeout_ms = live.net.step(step_run.step).timeout_ms;

@@ -76,9 +76,10 @@ impl<R> Lane<R> {
     pub(super) fn turn_away(&mut self, id: ExecutionId, pending: Pending<R>) {
         match &pending.what {
             What::Dispatch { tenant, .. } => self.queue.left(tenant),
-            What::Begin { tenant } => self.drop_queued_start(id, tenant),
+            What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
             What::Claimed { session, .. } => self.unreserve(*session),
-            any_of![What: Input Report Agent Create Fork Await StartDue Again Fetch Repeat Sort Kept] => {}
+            any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Repeat
+                Sort Kept] => {}
         }
         let Some(reply) = pending.reply else { return };
         self.answer(reply, pending.what.refuse(self.quarantine_refusal(id)));

@@ -18,8 +18,10 @@ pub(super) struct Queued {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueuedWork {
     Offer(RunId, Fence),
-    /// The whole execution: its first work needs a slot.
+    /// The execution begins when its first work has a slot.
     Start,
+    /// A worker takes the whole execution.
+    Whole,
 }
 
 /// An entry whose offer is gone is dropped when its turn comes.

@@ -204,10 +204,11 @@ impl<R> Lane<R> {
         for pending in waiting {
             match &pending.what {
                 What::Dispatch { tenant, .. } => self.queue.left(tenant),
-                What::Begin { tenant } => self.drop_queued_start(id, tenant),
+                What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
                 What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
                 What::Claimed { session, .. } => self.unreserve(*session),
-                any_of![What: Input Report Agent Create Fork Await StartDue Fetch Repeat Sort Kept] => {}
+                any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Repeat
+                    Sort Kept] => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

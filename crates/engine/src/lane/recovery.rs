@@ -5,10 +5,11 @@ use super::deciding::{Pending, What};
 use super::dispatch::unit;
 use super::queue::{Queued, QueuedWork};
 use super::reading::List;
+use super::whole::lease_unit;
 use crate::wake::Lookup;
-use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
+use windlass_kernel::{ExecutionId, Input, LeaseLost, Loss, RunId};
 use windlass_protocol::SessionId;
-use windlass_store::{Lease, Offer, Stop};
+use windlass_store::{Lease, Offer, Stop, WHOLE};
 
 /// Rows read at a time.
 pub const PAGE: usize = 1_000;
@@ -58,7 +59,7 @@ impl<R> Lane<R> {
     fn take_up(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
         for offer in offers {
             match &offer.lease {
-                None if self.config.has_groups => {
+                None if self.config.has_groups || offer.run == WHOLE => {
                     let what = What::Sort { run: offer.run, fence: offer.fence };
                     self.give(offer.execution, Pending { what, reply: None, mail: None, audit: None });
                 }
@@ -72,7 +73,7 @@ impl<R> Lane<R> {
                 }
                 Some(lease) if is_held(self, offer, lease) => {}
                 Some(lease) => {
-                    let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
+                    let unit = lease_unit(offer.run, offer.fence);
                     // The engine itself died. That many steps were in flight says nothing against any of them, so
                     // it is not counted: a process that is killed again and again fails no execution.
                     let loss = if lease.started_at.is_some() { Loss::GivenBack } else { Loss::NotStarted };

@@ -2,28 +2,29 @@
 //! by what was decided about its work: a process that must stop runs until it is known to be gone (R7).
 
 mod outside;
+mod table;
 
 pub(super) use outside::Outside;
+pub(super) use table::{Seat, Sessions};
 
 use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
 use super::reading::Why;
-use crate::ids::IdMap;
+use super::whole::lease_unit;
 use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use table::{Held, Session};
 use windlass_kernel::{
-    ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Rejected, Report, RunId, RunState, Times,
+    ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Rejected, Report, RunId, RunState, Times,
     WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{
-    Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, Tenant, Write,
-};
+use windlass_store::{Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, Write};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -36,275 +37,6 @@ pub(super) fn grace_ms(what: &What) -> u64 {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Sessions {
-    sessions: BTreeMap<protocol::SessionId, Session>,
-    held: IdMap<protocol::Unit, protocol::SessionId>,
-    /// How many of them are of each execution; none of the numbers is 0.
-    by_execution: IdMap<ExecutionId, u32>,
-    /// Slots that tenants have, without those that were lent; none of them is 0.
-    by_tenant: BTreeMap<Tenant, usize>,
-    /// Sessions in turn; those without a free slot are passed over.
-    turns: VecDeque<protocol::SessionId>,
-    free: usize,
-    /// Units that workers outside of this process hold.
-    held_outside: usize,
-    /// No session expires before it. None: there is no session.
-    earliest_expiry: Option<u64>,
-    /// Leases that ended without a word from their worker, since the start.
-    lost: u64,
-}
-
-#[derive(Debug)]
-struct Session {
-    slots: u32,
-    holds: BTreeMap<protocol::Unit, Held>,
-    /// Number of these that wait for others and have lent their slot.
-    lent: usize,
-    /// On the steady clock.
-    expires: u64,
-    /// Of a worker outside of this process, which claims work of its group and has no slots here.
-    outside: Option<Box<Outside>>,
-}
-
-#[derive(Debug, Clone)]
-struct Held {
-    tenant: Tenant,
-    at: Millis,
-    cursor: Cursor,
-    /// Which checkpoint the cursor is of.
-    checkpoint: u64,
-    /// It must stop, with this much grace.
-    stop: Option<u64>,
-    /// It waits for others, and they may have its slot.
-    lent: bool,
-    /// The order to stop was sent, after the decision was on disk.
-    stop_sent: bool,
-    /// On the steady clock: when the order went out. None: it is not on disk yet.
-    sent: Option<u64>,
-    /// Its log was cut off because the tenant has no room.
-    log_ends: bool,
-}
-
-impl Sessions {
-    /// Pieces of work that workers have.
-    pub fn held(&self) -> usize {
-        self.held.len()
-    }
-
-    /// Leases that were lost since the start.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Slots of all sessions of this process.
-    pub fn slots(&self) -> usize {
-        self.free + self.held.len() - self.held_outside
-    }
-
-    /// Free slots of all sessions.
-    pub fn free(&self) -> usize {
-        self.free
-    }
-
-    pub fn next_expiry(&self) -> Option<u64> {
-        self.earliest_expiry
-    }
-
-    fn insert(&mut self, id: protocol::SessionId, session: Session) {
-        self.earliest_expiry = self.earliest_expiry.into_iter().chain([session.expires]).min();
-        self.sessions.insert(id, session);
-    }
-
-    /// Returns the sessions whose time has passed. As long as none can have expired, none is looked at.
-    fn expired(&mut self, now: u64) -> Vec<protocol::SessionId> {
-        if self.earliest_expiry.is_none_or(|earliest| earliest > now) {
-            return Vec::new();
-        }
-        let is_late = |session: &Session| session.expires <= now;
-        let rest = self.sessions.values().filter(|session| !is_late(session));
-        self.earliest_expiry = rest.map(|session| session.expires).min();
-        self.sessions.iter().filter(|(_, session)| is_late(session)).map(|(id, _)| *id).collect()
-    }
-
-    /// A slot of the next session in turn that has one.
-    pub fn take_slot(&mut self) -> Option<protocol::SessionId> {
-        for _ in 0..self.turns.len() {
-            let id = self.turns.pop_front()?;
-            self.turns.push_back(id);
-            if self.sessions.get(&id).is_some_and(Session::has_slot) {
-                return Some(id);
-            }
-        }
-        None
-    }
-
-    pub fn is_held(&self, unit: protocol::Unit) -> bool {
-        self.held.contains_key(&unit)
-    }
-
-    pub fn knows(&self, id: protocol::SessionId) -> bool {
-        self.sessions.contains_key(&id)
-    }
-
-    /// The order to stop is out.
-    pub fn stop_sent(&mut self, unit: protocol::Unit) {
-        if let Some(held) = self.held_mut(unit) {
-            held.stop_sent = true;
-        }
-    }
-
-    /// The order to run it is out.
-    pub fn sent(&mut self, unit: protocol::Unit, now: u64) {
-        if let Some(held) = self.held_mut(unit) {
-            held.sent = Some(now);
-        }
-    }
-
-    /// Who waits for others does not work: its slot is theirs meanwhile.
-    pub fn lend(&mut self, unit: protocol::Unit) {
-        self.set_lent(unit, true);
-    }
-
-    /// The unit continues at once, even if its slot is taken: a session may exceed its slots for a while.
-    pub fn take_back(&mut self, unit: protocol::Unit) {
-        self.set_lent(unit, false);
-    }
-
-    fn set_lent(&mut self, unit: protocol::Unit, lent: bool) {
-        let Some(id) = self.held.get(&unit).copied() else { return };
-        let Some(held) = self.held_mut(unit) else { return };
-        if held.lent == lent {
-            return;
-        }
-        let tenant = held.tenant.clone();
-        self.change(id, |session| session.lend(unit, lent));
-        if lent { self.gave_back(&tenant) } else { self.took(tenant) }
-    }
-
-    /// Slots of a tenant that it works in.
-    pub fn held_by(&self, tenant: &Tenant) -> usize {
-        self.by_tenant.get(tenant).copied().unwrap_or_default()
-    }
-
-    fn took(&mut self, tenant: Tenant) {
-        *self.by_tenant.entry(tenant).or_default() += 1;
-    }
-
-    fn gave_back(&mut self, tenant: &Tenant) {
-        let Some(count) = self.by_tenant.get_mut(tenant) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.by_tenant.remove(tenant);
-        }
-    }
-
-    fn change<T>(&mut self, id: protocol::SessionId, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        let session = self.sessions.get_mut(&id)?;
-        let before = session.free();
-        let changed = change(session);
-        self.free = self.free - before + session.free();
-        Some(changed)
-    }
-
-    pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, tenant: Tenant, at: Millis) {
-        let held = Held::new(tenant.clone(), at);
-        if self.change(id, |session| session.holds.insert(unit, held)).is_some() {
-            if self.held.insert(unit, id).is_none() {
-                *self.by_execution.entry(parts(unit).0).or_default() += 1;
-            }
-            match self.outside(id) {
-                Some(_) => self.held_outside += 1,
-                None => self.took(tenant),
-            }
-        }
-    }
-
-    /// A worker has a part of the execution.
-    pub fn work_on(&self, execution: ExecutionId) -> bool {
-        self.by_execution.contains_key(&execution)
-    }
-
-    fn let_go(&mut self, unit: protocol::Unit) -> Option<protocol::SessionId> {
-        let id = self.held.remove(&unit)?;
-        let execution = parts(unit).0;
-        if let Some(count) = self.by_execution.get_mut(&execution) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_execution.remove(&execution);
-            }
-        }
-        Some(id)
-    }
-
-    /// Frees the slot; returns since when it was held, and whether it was to stop.
-    pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
-        let id = self.let_go(unit)?;
-        let held = self.change(id, |session| session.release(unit))??;
-        if self.outside(id).is_some() {
-            self.held_outside -= 1;
-        } else if !held.lent {
-            self.gave_back(&held.tenant);
-        }
-        Some((id, held.at, held.stop.is_some()))
-    }
-
-    /// As its worker last said.
-    pub fn cursor(&self, unit: protocol::Unit) -> Cursor {
-        let id = self.held.get(&unit)?;
-        self.sessions.get(id)?.holds.get(&unit)?.cursor.clone()
-    }
-
-    fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut Held> {
-        let id = self.held.get(&unit)?;
-        self.sessions.get_mut(id)?.holds.get_mut(&unit)
-    }
-
-    fn remove(&mut self, id: protocol::SessionId) -> Option<Session> {
-        let session = self.sessions.remove(&id)?;
-        self.turns.retain(|other| *other != id);
-        self.free -= session.free();
-        for (unit, held) in &session.holds {
-            self.let_go(*unit);
-            if session.outside.is_some() {
-                self.held_outside -= 1;
-            } else if !held.lent {
-                self.gave_back(&held.tenant);
-            }
-        }
-        Some(session)
-    }
-}
-
-impl Held {
-    fn new(tenant: Tenant, at: Millis) -> Held {
-        let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
-        Held { tenant, at, cursor, checkpoint, stop, lent: false, stop_sent: false, sent, log_ends: false }
-    }
-}
-
-impl Session {
-    fn has_slot(&self) -> bool {
-        self.free() > 0
-    }
-
-    fn free(&self) -> usize {
-        (self.slots as usize + self.lent).saturating_sub(self.holds.len())
-    }
-
-    fn lend(&mut self, unit: protocol::Unit, lent: bool) {
-        let Some(held) = self.holds.get_mut(&unit) else { return };
-        self.lent = self.lent + usize::from(lent) - usize::from(held.lent);
-        held.lent = lent;
-    }
-
-    fn release(&mut self, unit: protocol::Unit) -> Option<Held> {
-        let held = self.holds.remove(&unit)?;
-        self.lent -= usize::from(held.lent);
-        Some(held)
-    }
-}
-
 impl<R> Lane<R> {
     pub(super) fn register(&mut self, register: &protocol::Register, reply: R) {
         if register.protocol != protocol::PROTOCOL_VERSION {
@@ -313,8 +45,8 @@ impl<R> Lane<R> {
         }
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
-        let (slots, holds) = (register.slots, BTreeMap::new());
-        self.sessions.insert(id, Session { slots, holds, lent: 0, expires, outside: None });
+        let (worker, slots, holds) = (register.worker.clone(), register.slots, BTreeMap::new());
+        self.sessions.insert(id, Session { worker, slots, holds, slotless: 0, expires, outside: None });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
         let registered = protocol::Registered { session: id, rules: self.config.rules.clone() };
@@ -381,7 +113,7 @@ impl<R> Lane<R> {
             }
             // A worker that beats again hears that its session is unknown.
             self.effects.push(Effect::SessionOver(id));
-            for (unit, held) in session.holds {
+            for (unit, held) in wholes_first(session.holds) {
                 self.lease_ended(id, unit, &held, Loss::Started);
             }
         }
@@ -390,7 +122,7 @@ impl<R> Lane<R> {
     /// A worker shuts down: what it has not finished is offered again.
     pub(super) fn leave(&mut self, id: protocol::SessionId, reply: R) {
         let holds = self.sessions.remove(id).map(|session| session.holds).unwrap_or_default();
-        for (unit, held) in holds {
+        for (unit, held) in wholes_first(holds) {
             self.lease_ended(id, unit, &held, Loss::GivenBack);
         }
         self.effects.push(Effect::SessionOver(id));
@@ -416,7 +148,7 @@ impl<R> Lane<R> {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
         // An execution that drains still waits for what it asked to stop.
-        let unit = LeaseUnit::Run { run, fence };
+        let unit = lease_unit(run, fence);
         self.sessions.lost += 1;
         let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
         self.give(execution, Pending::input(lost));
@@ -481,6 +213,9 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn report(&mut self, report: protocol::Report, reply: R) {
+        if report.unit.is_whole() {
+            return self.whole_reported(report, reply);
+        }
         let goes_on = matches!(report.outcome, protocol::Outcome::Failed(_) | protocol::Outcome::Stopped);
         if goes_on && !self.sessions.is_held(report.unit) {
             // The last process gave it out, or it was answered before: only the disk knows its checkpoint.
@@ -523,6 +258,10 @@ impl<R> Lane<R> {
         let Some(held) = self.sessions.held_mut(checkpoint.unit) else {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
+        if checkpoint.unit.is_whole() {
+            let what = What::WholeReady { fence };
+            return self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        }
         // A late copy of an earlier one must not take the newest back; the newest is written again in its place.
         let cursor = held.cursor.clone().filter(|_| checkpoint.number < held.checkpoint).unwrap_or(cursor);
         held.checkpoint = held.checkpoint.max(checkpoint.number);
@@ -580,6 +319,13 @@ impl<R> Lane<R> {
             }
         }
     }
+}
+
+/// Orders what a worker had so that whole executions come before their steps: with the first loss they restart, and what
+/// follows is of an earlier generation.
+fn wholes_first(holds: BTreeMap<protocol::Unit, Held>) -> impl Iterator<Item = (protocol::Unit, Held)> {
+    // The number of a whole execution is the highest of its units.
+    holds.into_iter().rev()
 }
 
 /// A worker gave up what the last process had given it without being asked: that is a loss, as recovery reports it when

@@ -2,7 +2,7 @@
 //! queue of offers. Such a start is a start at a time that has passed, so its row is found again after a crash (K8).
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::Pending;
 use super::outside::has_local_work;
 use super::queue::{Queued, QueuedWork};
 use crate::ids::IdSet;
@@ -21,6 +21,11 @@ pub(super) struct Starts {
 impl Starts {
     pub fn is_waiting(&self, id: ExecutionId) -> bool {
         self.waiting.contains(&id)
+    }
+
+    /// Notes that the execution is in the queue; false: it was there.
+    pub fn wait(&mut self, id: ExecutionId) -> bool {
+        self.waiting.insert(id)
     }
 
     /// Returns whether a slot was kept free for an offer of this execution.
@@ -79,14 +84,15 @@ impl<R> Lane<R> {
         self.queue.left(tenant);
         self.starts.waiting.remove(&id);
     }
-
-    pub(super) fn queued_start(&mut self, id: ExecutionId, tenant: Tenant) {
-        self.give(id, Pending { what: What::Begin { tenant }, reply: None, mail: None, audit: None });
-    }
 }
 
 fn is_due(head: &windlass_kernel::Head, now: Millis) -> bool {
     head.phase == Phase::Queued && matches!(head.start, StartWhen::At(at) if at <= now)
+}
+
+/// Returns whether the execution is scheduled for a later time.
+pub(super) fn is_later(head: &windlass_kernel::Head, now: Millis) -> bool {
+    matches!(head.start, StartWhen::At(at) if at > now)
 }
 
 /// Returns whether any step of the net needs a worker of this process. A worker that takes a whole execution is waited for by the kernel.

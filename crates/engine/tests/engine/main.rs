@@ -8,6 +8,7 @@ mod resources;
 mod retry;
 mod rig;
 mod shares;
+mod whole;
 
 use rig::{Rig, chain, net, task};
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@
 
 mod log;
 mod unit;
+pub(crate) mod whole;
 
 pub use log::CHUNK_MAX;
 pub(crate) use log::{Lines, log};
@@ -318,7 +319,11 @@ impl Floor {
             grace_ms: self.grace_ms,
         };
         let hand = Arc::clone(&self.hand);
-        let task = self.tasks.spawn(in_hand(hand, unit, unit::run(work, wires, halt)));
+        let task = if unit.is_whole() {
+            self.tasks.spawn(in_hand(hand, unit, whole::run(work, wires, halt)))
+        } else {
+            self.tasks.spawn(in_hand(hand, unit, unit::run(work, wires, halt)))
+        };
         self.ids.insert(task.id(), unit);
         self.units.insert(unit, Local { halt: puller, proceed, kit });
     }

@@ -260,7 +260,7 @@ async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
 }
 
 /// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
-async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
+pub(super) async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
     // The pool lives longer than its units.
     keeper::redact_cursor(&wires.kit.keeper, &mut cursor);
     let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });

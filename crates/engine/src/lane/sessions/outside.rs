@@ -2,7 +2,7 @@
 
 use super::super::dispatch::Cursor;
 use super::super::groups::GroupKey;
-use super::{Session, Sessions};
+use super::table::{Session, Sessions};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol as protocol;
 use windlass_store::Tenant;
@@ -20,7 +20,8 @@ pub(in crate::lane) struct Outside {
 impl Sessions {
     pub fn open_outside(&mut self, id: protocol::SessionId, outside: Outside, expires: u64) {
         let (holds, outside) = (BTreeMap::new(), Some(Box::new(outside)));
-        self.insert(id, Session { slots: 0, holds, lent: 0, expires, outside });
+        let worker = String::new();
+        self.insert(id, Session { worker, slots: 0, holds, slotless: 0, expires, outside });
     }
 
     pub fn outside(&self, id: protocol::SessionId) -> Option<&Outside> {

@@ -1,12 +1,13 @@
 //! What the engine says to workers, measured by what is on disk at that moment (K7).
 
 use super::Watch;
+use super::journal::Shadow;
 use super::leases::{calls, is_open, parts};
 use crate::invariants::Broken;
 use crate::rng::Rng;
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{Answer, Event, WorkResult};
+use windlass_kernel::{Answer, Event, Phase, WorkResult};
 use windlass_protocol::{Order, Outcome, Report, SessionId, Unit, Verdict};
 use windlass_store::{Reader, Write};
 
@@ -30,7 +31,11 @@ impl Watch {
         let shadow = self.shadows.get(&execution);
         let journaled = shadow.is_some_and(|shadow| shadow.records().any(|record| asked(&record.event)));
         let recalled = is_open(&self.shadows, unit);
-        if journaled || recalled {
+        let is_over = |shadow: &Shadow| {
+            shadow.state.phase().is_ended() || shadow.state.head.generation > unit.generation()
+        };
+        let let_go = unit.is_whole() && shadow.is_some_and(is_over);
+        if journaled || recalled || let_go {
             return Ok(());
         }
         Err(Broken::new("K7", format!("{unit:?} was ordered to stop, and its journal does not say why")))
@@ -80,6 +85,9 @@ impl Watch {
         if verdict != Verdict::Accepted || !is_open(&self.shadows, unit) {
             return Ok(());
         }
+        if unit.is_whole() {
+            return self.steps_began(unit);
+        }
         let (execution, run, fence) = parts(unit);
         let offers = reader.offers(None, usize::MAX >> 1).map_err(super::store)?;
         let offer = offers
@@ -91,6 +99,16 @@ impl Watch {
             return Ok(());
         }
         Err(Broken::new("K7", format!("a checkpoint of {unit:?} was accepted and is not on disk")))
+    }
+
+    /// A worker heard that it may begin with the steps.
+    fn steps_began(&self, unit: Unit) -> Result<(), Broken> {
+        let (execution, ..) = parts(unit);
+        if self.phase(execution) == Some(Phase::Starting) {
+            let what = format!("the worker of {unit:?} was answered, and its beginning is not on disk");
+            return Err(Broken::new("K7", what));
+        }
+        Ok(())
     }
 
     /// Writes that a sound disk refuses: under a lease that is over, or for an offer that someone else has.

@@ -6,7 +6,8 @@ use crate::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_kernel::{Event, ExecutionId, Fence, Millis, Record, Role, RunId, RunState};
+use windlass_kernel::net::Affinity;
+use windlass_kernel::{Event, ExecutionId, Fence, Millis, Phase, Record, Role, RunId, RunState};
 use windlass_protocol::{SessionId, Unit, Work};
 use windlass_store::{Applied, Lease, Reader, Session, Write};
 
@@ -43,8 +44,26 @@ fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> Unit {
 
 pub(super) fn is_open(shadows: &Shadows, unit: Unit) -> bool {
     let (execution, run, fence) = parts(unit);
+    if unit.is_whole() {
+        return shadows.get(&execution).is_some_and(|shadow| is_held_whole(shadow, fence));
+    }
     let state = shadows.get(&execution).and_then(|shadow| shadow.state.run(run)).map(|run| &run.state);
     matches!(state, Some(RunState::Offered { fence: open }) if *open == fence)
+}
+
+/// A worker has taken the execution in this generation, as far as the disk knows.
+fn is_held_whole(shadow: &Shadow, fence: Fence) -> bool {
+    let is_taken = !matches!(shadow.state.phase(), Phase::Blank | Phase::Queued | Phase::Ended(_));
+    is_taken && fence == Fence::first(shadow.state.head.generation)
+}
+
+/// The whole execution that a step-run under this fence belongs to.
+fn whole(unit: Unit) -> Unit {
+    Unit { run: Unit::WHOLE, fence: Fence::first(unit.generation()).0, ..unit }
+}
+
+fn is_taken_whole(shadows: &Shadows, execution: ExecutionId) -> bool {
+    shadows.get(&execution).is_some_and(|shadow| shadow.net.policy().affinity == Affinity::OneWorker)
 }
 
 impl Leases {
@@ -60,7 +79,7 @@ impl Leases {
         match (write, applied) {
             (Write::Commit(commit), Applied::Committed(_)) => {
                 for lease in &commit.leases {
-                    self.grant(lease)?;
+                    self.grant(lease, shadows)?;
                 }
                 for stop in &commit.stops {
                     self.owed.insert(unit(stop.execution, stop.run, stop.fence));
@@ -77,7 +96,7 @@ impl Leases {
                         format!("a lease was written for {unit:?}, which is not open"),
                     ));
                 }
-                self.grant(lease)?;
+                self.grant(lease, shadows)?;
             }
             (Write::Stopped(stop), Applied::Done) => {
                 let unit = unit(stop.execution, stop.run, stop.fence);
@@ -102,8 +121,13 @@ impl Leases {
         Ok(())
     }
 
-    fn grant(&mut self, lease: &Lease) -> Result<(), Broken> {
+    fn grant(&mut self, lease: &Lease, shadows: &Shadows) -> Result<(), Broken> {
         let unit = unit(lease.execution, lease.run, lease.fence);
+        let is_step = is_taken_whole(shadows, lease.execution) && !unit.is_whole();
+        if is_step && self.granted.get(&whole(unit)) != Some(&lease.session.0) {
+            let what = format!("{unit:?} was leased to a worker that does not hold its execution");
+            return Err(Broken::new("one worker", what));
+        }
         self.claimed.insert(unit, lease.claimed_at);
         match self.granted.insert(unit, lease.session.0) {
             Some(other) if other != lease.session.0 => {
@@ -125,6 +149,13 @@ impl Leases {
                 }
             }
             Event::Lost { run, fence, started: true, .. } => self.gone(unit(execution, *run, *fence))?,
+            // What the old generation still does was stopped, or its worker gave it up before.
+            Event::Restarted { generation, .. } => {
+                let is_old = |unit: &&Unit| unit.execution == execution.0 && unit.generation() < *generation;
+                for unit in self.running.iter().filter(is_old).filter(|unit| !self.owed.contains(unit)) {
+                    self.gone(*unit)?;
+                }
+            }
             Event::RetryScheduled { run, fence: Some(fence), failure, reported: false, .. }
             | Event::Failed { run, fence: Some(fence), failure, reported: false, .. }
                 if lost(failure) =>
@@ -233,6 +264,13 @@ impl Leases {
         if !self.begun.insert(unit) {
             return Err(Broken::new("begun once", format!("{unit:?} was begun twice")));
         }
+        // A step of an execution that restarts as a whole has one attempt in a generation.
+        let again =
+            |other: &Unit| (other.execution, other.run) == (unit.execution, unit.run) && *other != unit;
+        if is_taken_whole(shadows, execution) && !unit.is_whole() && self.begun.iter().any(again) {
+            let what = format!("{unit:?} was begun before in the same generation");
+            return Err(Broken::new("once in a generation", what));
+        }
         self.running.insert(unit);
         Ok(())
     }
@@ -260,10 +298,11 @@ impl Leases {
     pub fn recovered(&mut self, reader: &mut impl Reader, shadows: &Shadows) -> Result<(), Broken> {
         let stops = reader.stops(None, usize::MAX >> 1).map_err(super::store)?;
         self.owed = stops.iter().map(|stop| unit(stop.execution, stop.run, stop.fence)).collect();
+        let mut leases = Vec::new();
         for offer in reader.offers(None, usize::MAX >> 1).map_err(super::store)? {
             let unit = unit(offer.execution, offer.run, offer.fence);
             match (&offer.lease, self.granted.get(&unit)) {
-                (Some(lease), _) => self.grant(lease)?,
+                (Some(lease), _) => leases.push(*lease),
                 (None, Some(_)) => {
                     return Err(Broken::new("durability", format!("the lease of {unit:?} is gone")));
                 }
@@ -279,7 +318,9 @@ impl Leases {
                 return Err(Broken::new("durability", format!("a checkpoint of {unit:?} is gone")));
             }
         }
-        Ok(())
+        // The lease on an execution comes before those of its steps, whatever their order on disk is.
+        leases.sort_by_key(|lease| std::cmp::Reverse(lease.run));
+        leases.iter().try_for_each(|lease| self.grant(lease, shadows))
     }
 }
 

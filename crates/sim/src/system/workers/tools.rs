@@ -51,7 +51,18 @@ impl World {
             let at = self.now + timeout_ms;
             self.agenda.plan(at, Happening::TimesUp { worker, life, unit });
         }
+        if unit.is_whole() {
+            return self.hold_whole(worker, unit);
+        }
         self.advance(worker, unit)
+    }
+
+    /// The worker is ready for the steps of an execution that it took, and holds it until it is stopped.
+    fn hold_whole(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
+        if let Some(bench) = self.bench(worker, unit) {
+            bench.waits = Waits::Kept;
+        }
+        self.feed(worker, Input::Reached { unit, cursor: json!({}).into() })
     }
 
     pub(super) fn bench(&mut self, worker: usize, unit: Unit) -> Option<&mut Bench> {
@@ -165,6 +176,10 @@ impl World {
 
     pub(super) fn proceed(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
         match self.bench(worker, unit) {
+            Some(bench) if unit.is_whole() => {
+                bench.waits = Waits::Nothing;
+                Ok(())
+            }
             Some(Bench { waits: Waits::Kept, agent: Some(_), .. }) => self.agent_goes_on(worker, unit),
             Some(Bench { waits: Waits::Kept, agent: None, .. }) => self.advance(worker, unit),
             _ => Ok(()),

@@ -1,0 +1,101 @@
+//! An execution that this worker holds as a whole: the folder that its steps share, from the claim to the end.
+
+use super::unit::{Result, Wires, kept};
+use crate::failure::failure;
+use crate::halt::Halt;
+use serde_json::{Map, json};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tokio::task::spawn_blocking;
+use windlass_protocol::{ErrorClass, Outcome, Report, Unit, Work};
+
+/// Returns the folder that all steps of one generation of an execution share. It exists while the worker holds the
+/// execution, and is empty when the first step begins.
+pub(crate) fn execution_folder(folders: &Path, unit: Unit) -> PathBuf {
+    folders.join(format!("exec_{:032x}-{}", unit.execution, unit.generation()))
+}
+
+/// Holds the execution until it is stopped. Its steps are units of their own, and are stopped on their own.
+pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result {
+    let unit = work.unit;
+    let folder = execution_folder(&wires.kit.folders, unit);
+    let made = folder.clone();
+    let made = spawn_blocking(move || make_folder(&made)).await.unwrap_or_else(|error| Err(error.into()));
+    if let Err(error) = made {
+        let message = format!("the folder of the execution cannot be made at {}: {error}", folder.display());
+        let failed = failure(ErrorClass::Transport, "NO_WORK_DIR", message);
+        let outcome = Outcome::Failed(*failed);
+        return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
+    }
+    if kept(json!({}), &mut wires, unit, &mut halt).await.is_some() && !halt.is_pulled() {
+        halt.pulled().await;
+    }
+    let shown = folder.display().to_string();
+    let removed =
+        spawn_blocking(move || remove_folder(&folder)).await.unwrap_or_else(|error| Err(error.into()));
+    if let Err(error) = removed {
+        tracing::warn!(folder = shown, %error, "the folder of an ended execution cannot be removed");
+    }
+    None
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    remove_folder(folder)?;
+    DirBuilder::new().mode(0o700).recursive(true).create(folder)
+}
+
+/// Programs of steps may have left folders that their owner cannot enter.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_folders(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes every folder of a tree writable. Links are not followed.
+fn open_folders(top: &Path) -> io::Result<()> {
+    let mut folders = vec![top.to_owned()];
+    while let Some(folder) = folders.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_empty_and_removed_whatever_steps_left_there() {
+        let place = tempfile::tempdir().unwrap();
+        let unit = Unit { execution: 7, run: Unit::WHOLE, fence: 3 << 32 };
+        let folder = execution_folder(place.path(), unit);
+        assert!(folder.ends_with("exec_00000000000000000000000000000007-3"));
+        let step = Unit { run: (3 << 32) + 5, fence: (3 << 32) + 9, ..unit };
+        assert_eq!(execution_folder(place.path(), step), folder, "steps of a generation share it");
+        make_folder(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::create_dir_all(folder.join("a/b")).unwrap();
+        fs::write(folder.join("a/b/file"), "x").unwrap();
+        for closed in ["a/b", "a"] {
+            fs::set_permissions(folder.join(closed), Permissions::from_mode(0o000)).unwrap();
+        }
+        make_folder(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "what an earlier hold left is gone");
+        remove_folder(&folder).unwrap();
+        remove_folder(&folder).unwrap();
+        assert!(!folder.exists());
+    }
+}
