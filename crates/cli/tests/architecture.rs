@@ -86,7 +86,7 @@ const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
 /// Beyond this the model is wrong somewhere.
-const KERNEL_LINES_MAX: usize = 8_520;
+const KERNEL_LINES_MAX: usize = 8_560;
 
 const PREFIX: &str = "windlass-";
 

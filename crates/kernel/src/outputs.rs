@@ -4,7 +4,7 @@ use crate::any_of;
 use crate::event::{BranchEnd, Event, Facet, LifeChange, Record, RunChange};
 use crate::ids::{RunId, StepId};
 use crate::input::ChildResult;
-use crate::net::{Finish, Net};
+use crate::net::{DeclaredOutput, Finish, Net};
 use crate::step_run::Role;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,9 +70,27 @@ impl<R> Outputs<R> {
         }
     }
 
+    /// Returns the outputs that the definition declares, without those whose steps have not completed.
+    fn declared(&self, net: &Net, render: &mut dyn FnMut(&R) -> Value) -> Map<String, Value> {
+        let rendered: BTreeMap<StepId, Value> = net
+            .policy()
+            .outputs
+            .iter()
+            .filter_map(|output| Some((output.step, render(self.results.get(&output.step)?))))
+            .collect();
+        let find = |output: &DeclaredOutput| {
+            let value = output.find(rendered.get(&output.step)?)??;
+            Some((output.name.clone(), value.clone()))
+        };
+        net.policy().outputs.iter().filter_map(find).collect()
+    }
+
     /// Returns the same object as [`Outputs::value`], with each result rendered by `render`.
     #[must_use]
     pub fn value_with(&self, net: &Net, render: &mut dyn FnMut(&R) -> Value) -> Value {
+        if !net.policy().outputs.is_empty() {
+            return Value::Object(self.declared(net, render));
+        }
         if let Finish::Step(step) = net.policy().finish
             && let Some(result) = self.results.get(&step)
         {

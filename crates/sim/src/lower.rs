@@ -56,6 +56,7 @@ fn policy(scenario: &Scenario, firings_per_decide: u32) -> Policy {
         complete_with_pending_gates: scenario.gates_complete,
         limits: Limits { firings_per_decide, ..Limits::default() },
         names: BTreeMap::new(),
+        outputs: Vec::new(),
         editors_only: false,
     }
 }

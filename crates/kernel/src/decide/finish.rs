@@ -1,15 +1,17 @@
 //! The end of an execution: compensation, the final step, uploads, the last event.
 
+use super::scope::{NoValue, View};
 use super::{Accepted, Draft};
 use crate::event::Event;
 use crate::execution::{FailureNote, Finale};
 use crate::firings::Firings;
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
-use crate::net::{FinalFailure, Finish, Join};
+use crate::net::{DeclaredOutput, FinalFailure, Finish, Join};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Role};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
@@ -66,8 +68,45 @@ fn finalize(d: &mut Draft<'_>) -> Accepted {
             d.emit(Event::Fired { run, step, path: Path::default(), token: None, role: Role::Final, args })
         }
         Finish::Uploads if !cancelled => d.emit(Event::Finalizing),
-        Finish::Step(_) | Finish::Uploads | Finish::Nothing => end_execution(d),
+        Finish::Step(_) | Finish::Uploads | Finish::Nothing => match find_lost_output(d)? {
+            Some(failure) => {
+                d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure)) })
+            }
+            None => end_execution(d),
+        },
     }
+}
+
+/// Returns a failure if a declared output of a completed execution leads nowhere.
+fn find_lost_output(d: &Draft<'_>) -> Result<Option<Failure>, Rejected> {
+    let outputs = &d.net.policy().outputs;
+    let is_completed = d.head().decided.is_some_and(|decided| decided.outcome == Outcome::Completed);
+    let drilled: BTreeSet<StepId> =
+        outputs.iter().filter(|output| !output.drill.is_empty()).map(|output| output.step).collect();
+    if !is_completed || drilled.is_empty() {
+        return Ok(None);
+    }
+    let view = View::new(d, &Path::default(), &None);
+    let loaded = view.latest(drilled.into_iter()).and_then(|stored| {
+        let values = view.resolve_all(stored.iter().map(|(_, value)| value))?;
+        Ok(stored.into_iter().map(|(name, _)| name).zip(values).collect::<BTreeMap<String, Value>>())
+    });
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(NoValue::Rejected(rejected)) => return Err(rejected),
+        Err(NoValue::Failed(failure)) => return Ok(Some(*failure)),
+    };
+    let is_lost = |output: &&DeclaredOutput| {
+        let value = loaded.get(&d.net.step(output.step).name).and_then(|value| output.find(value));
+        value.is_some_and(|found| found.is_none())
+    };
+    let lost = outputs.iter().find(is_lost);
+    Ok(lost.map(|output| {
+        let (name, step) = (&output.name, &d.net.step(output.step).name);
+        let path = output.drill.join(".");
+        let message = format!("output `{name}`: `{}` of step `{step}` has no `{path}`", output.key);
+        Failure::new(ErrorClass::Validation, codes::REFERENCE, message)
+    }))
 }
 
 /// Returns the arguments of the final step: counts, and the results and failures of other steps if it reads them

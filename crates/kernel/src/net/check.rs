@@ -121,6 +121,7 @@ fn check_references(spec: &NetSpec, problems: &mut Vec<Problem>) {
     if let Finish::Step(id) = spec.policy.finish {
         check("the final step".into(), id);
     }
+    spec.policy.outputs.iter().for_each(|output| check(format!("the output `{}`", output.name), output.step));
 }
 
 fn is_region_loop(step: &Step) -> bool {

@@ -8,8 +8,8 @@ mod step;
 pub use check::{NetError, Problem};
 pub use joins::JOIN_STEPS_MAX;
 pub use policy::{
-    Affinity, Backoff, EndPolicy, FailureMode, FinalFailure, Finish, Join, Limits, Policy, Recovery, Retry,
-    RetryOn, Root, UnknownErrors,
+    Affinity, Backoff, DeclaredOutput, EndPolicy, FailureMode, FinalFailure, Finish, Join, Limits, Policy,
+    Recovery, Retry, RetryOn, Root, UnknownErrors,
 };
 pub use step::{
     Admit, AdmitRule, Body, Completion, Hook, JoinArc, LoopKind, LoopSpec, On, OnDeny, PatchEntry, Router,
@@ -286,7 +286,8 @@ impl Net {
         if matches!(self.spec.policy.finish, Finish::Step(_)) {
             return self.names.values().copied().collect();
         }
-        let mut tracked = BTreeSet::new();
+        let outputs = self.spec.policy.outputs.iter().map(|output| output.step);
+        let mut tracked: BTreeSet<StepId> = outputs.collect();
         for step in &self.spec.steps {
             if tracked.len() == self.spec.steps.len() {
                 return tracked;

@@ -2,6 +2,7 @@
 
 use crate::ids::StepId;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use windlass_failure::ErrorClass;
 
@@ -143,10 +144,41 @@ pub struct Policy {
     /// Additional names for the roots of expressions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, Root>,
+    /// Outputs of the execution, if the definition declares them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<DeclaredOutput>,
     /// Restricts starts to callers who may edit definitions. The engine and the server check this, because the kernel
     /// does not know callers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub editors_only: bool,
+}
+
+/// An output of an execution: a part of the output of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredOutput {
+    pub name: String,
+    pub step: StepId,
+    /// Key of the step's output. Without it, the output is left out.
+    pub key: String,
+    /// Keys and indexes that lead into the value. If they lead nowhere, the execution fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drill: Vec<String>,
+}
+
+impl DeclaredOutput {
+    /// Returns the value in the output of the step: `None` if the step has no such key, `Some(None)` if the drill leads
+    /// nowhere. The drill of a value that is stored elsewhere is left to those who read it.
+    #[must_use]
+    pub fn find<'v>(&self, output: &'v Value) -> Option<Option<&'v Value>> {
+        let value = output.get(&self.key)?;
+        if windlass_artifact::key(value).is_some() {
+            return Some(Some(value));
+        }
+        Some(self.drill.iter().try_fold(value, |value, segment| match value {
+            Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
+            value => value.get(segment),
+        }))
+    }
 }
 
 /// Meaning of an additional root name in expressions.

@@ -212,3 +212,42 @@ fn steps_that_cannot_be_repeated_are_refused_with_restart() {
             && found[2].contains("compensation")
     );
 }
+
+#[test]
+fn pln_28_declared_outputs_are_found_in_those_of_steps_and_fail_the_execution_if_they_lead_nowhere() {
+    let output = |name: &str, step: u32, key: &str, drill: &[&str]| DeclaredOutput {
+        name: name.into(),
+        step: StepId(step),
+        key: key.into(),
+        drill: drill.iter().map(|&segment| segment.to_owned()).collect(),
+    };
+    let ended = |result: serde_json::Value| {
+        let mut skipped = task("b", &[]);
+        skipped.condition = Some(expr("false"));
+        let outputs = vec![
+            output("whole", 0, "o", &[]),
+            output("part", 0, "o", &["list", "1"]),
+            output("skipped", 1, "o", &["x"]),
+            output("absent", 0, "other", &["x"]),
+        ];
+        let policy = Policy { finish: Finish::Nothing, outputs, ..policy() };
+        let mut drive = Drive::started(policy, vec![task("a", &[]), skipped]);
+        drive.send(Input::Assign { worker: "w".into() }).unwrap();
+        drive.send(Input::Begin).unwrap();
+        let done = WorkResult::Done { output: std::sync::Arc::new(result) };
+        let summary = drive.report("a", done).unwrap();
+        (summary, outputs_of(&drive))
+    };
+    let (summary, outputs) = ended(json!({ "o": { "list": [1, 2] } }));
+    assert_eq!(summary, "completed");
+    assert_eq!(outputs, json!({ "whole": { "list": [1, 2] }, "part": 2 }));
+    let (summary, _) = ended(json!({ "o": { "list": [1] } }));
+    assert_eq!(summary, "failed");
+    let reference = json!({ "$artifact": format!("sha256:{}", "0".repeat(64)) });
+    let (summary, outputs) = ended(json!({ "o": reference }));
+    assert_eq!((summary.as_str(), &outputs["part"]), ("completed", &reference), "readers walk the drill");
+}
+
+fn outputs_of(drive: &Drive) -> serde_json::Value {
+    windlass_kernel::outputs(&drive.net, &drive.journal)
+}
