@@ -38,6 +38,7 @@ impl Resources for NoResources {
             }
             ResourceAsk::GetArtifact { .. } => ResourceReply::Artifact(None),
             ResourceAsk::SearchMemory(_) => ResourceReply::Memories(Vec::new()),
+            ResourceAsk::FindRoutingKey { .. } => ResourceReply::RoutingKey(None),
             ResourceAsk::OpenSecret { .. }
             | ResourceAsk::PutArtifact { .. }
             | ResourceAsk::StoreMemory { .. } => ResourceReply::Failed(Failure::new(

@@ -25,6 +25,9 @@ pub struct PlanStep {
     /// Outputs of the action, then extra outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<StepOutput>,
+    /// The condition and the routing context in the words of the plan, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captions: Vec<String>,
 }
 
 impl PlanStep {
@@ -36,6 +39,8 @@ impl PlanStep {
     pub const ROUTING: &str = "routing";
     /// Key of the metadata of a report that holds the captured logs, a list of [`StepLog`].
     pub const LOGS: &str = "logs";
+    /// Input of an execution with the names of the secrets that parameters are bound to. No parameter has such a name.
+    pub const SECRET_NAMES: &str = "$secrets";
     /// Name of the keychain entry with the values of parameters that are bound to secrets.
     pub const SECRETS: &str = "secrets";
 

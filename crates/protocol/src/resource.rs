@@ -3,6 +3,7 @@
 //! The engine serves them only to the session that holds the unit, for the tenant of its execution. A worker therefore
 //! needs no key, no store and no configuration of tenants.
 
+use crate::plan::RoutingTarget;
 use crate::work::Unit;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -32,6 +33,8 @@ pub enum ResourceAsk {
     StoreMemory { key: String, value: Value },
     /// Returns the newest matching values of the workflow first.
     SearchMemory(MemorySearch),
+    /// Returns the routing key of a registered sandbox or route group.
+    FindRoutingKey { target: RoutingTarget },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +45,8 @@ pub enum ResourceReply {
     /// Without a body: the tenant has no such artifact, or it is damaged.
     Artifact(Option<Body>),
     Memories(Vec<Memory>),
+    /// `None`: there is no such target, or it has no key.
+    RoutingKey(Option<String>),
     /// The artifact or the memory is on disk.
     Stored,
     /// The resource is not available.

@@ -1,6 +1,8 @@
 //! The table of tools. Dialects check documents against it, workers run what it lists, and the server asks it who starts
 //! programs. A tool is a row here, a file in the worker and a section of docs/tools.md.
 
+use crate::plan::{PLAN_STEP_KIND, PlanStep};
+
 /// Description of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRow {
@@ -349,6 +351,14 @@ tools! {
             field("query", "A text that values contain"),
             field("limit", "Entries at most"),
         ],
+        in_playbooks: false,
+        ..ToolRow::USUAL
+    },
+    PlanStep: ToolRow {
+        kind: PLAN_STEP_KIND,
+        about: "A step of a plan",
+        internal: &[PlanStep::FIELD, PlanStep::SOURCES, PlanStep::ROUTING],
+        runs_programs: true,
         in_playbooks: false,
         ..ToolRow::USUAL
     },

@@ -6,7 +6,8 @@ use std::fmt;
 use tokio::sync::oneshot;
 use windlass_artifact::Artifact;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights, Unit,
+    Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights,
+    RoutingTarget, Unit,
 };
 use windlass_secrets::Zeroizing;
 
@@ -40,6 +41,7 @@ impl Claim {
                 | ResourceReply::Secret(_)
                 | ResourceReply::Artifact(_)
                 | ResourceReply::Memories(_)
+                | ResourceReply::RoutingKey(_)
                 | ResourceReply::Stored) => Ok(reply),
             },
             Some(
@@ -64,6 +66,17 @@ impl Claim {
     pub(crate) async fn open_secret(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         match self.ask(ResourceAsk::OpenSecret { name: name.to_owned() }).await? {
             ResourceReply::Secret(value) => Ok(value.0),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Returns the routing key of a sandbox or a route group.
+    pub(crate) async fn find_routing_key(
+        &self,
+        target: &RoutingTarget,
+    ) -> Result<Option<String>, Box<Failure>> {
+        match self.ask(ResourceAsk::FindRoutingKey { target: target.clone() }).await? {
+            ResourceReply::RoutingKey(key) => Ok(key),
             other => Err(unexpected(&other)),
         }
     }

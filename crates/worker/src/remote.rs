@@ -82,6 +82,7 @@ impl RemoteDesk {
             clients: Arc::new(Clients::new(Egress::of(&config.rules.egress))),
             helper: None,
             folders: temp_dir(),
+            keeps_workdirs: false,
             databases: None,
             rules: config.rules,
             cache: temp_dir(),

@@ -28,7 +28,8 @@ use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
 use windlass_protocol::{
-    Action, CHILD_KIND, Failure, FailureSite, Key, Node, Outcome, Pipeline, Report, Task, Work,
+    Action, CHILD_KIND, Failure, FailureSite, Key, Node, Outcome, PLAN_STEP_KIND, Pipeline, Report, Task,
+    Work,
 };
 use windlass_secrets::{Redactor, Zeroizing};
 
@@ -43,7 +44,7 @@ pub const PAUSE_MAX_MS: u64 = 5_000;
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// Tools whose results are references on purpose.
-const OWN_REFERENCES: [&str; 3] = ["artifact", "secrets", CHILD_KIND];
+const OWN_REFERENCES: [&str; 4] = ["artifact", "secrets", CHILD_KIND, PLAN_STEP_KIND];
 
 /// One tool call that is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -203,10 +204,13 @@ impl Run {
     }
 
     fn answered(&mut self, args: Value, called: CallResult) {
-        // A node says by its contract whether it failed, and its data may say anything.
-        let mut called = if self.pipeline.node.is_some() { called } else { outcome::judged(called) };
+        let is =
+            |kinds: &[&str]| self.task(&self.cursor.at).is_ok_and(|task| kinds.contains(&task.kind.as_str()));
+        // A node says by its contract whether it failed, and so does a step of a plan. Their data may say anything.
+        let is_plain = self.pipeline.node.is_some() || is(&[PLAN_STEP_KIND]);
         // These name what is kept; what others give may only look so.
-        let own = self.task(&self.cursor.at).is_ok_and(|task| OWN_REFERENCES.contains(&task.kind.as_str()));
+        let own = is(&OWN_REFERENCES);
+        let mut called = if is_plain { called } else { outcome::judged(called) };
         let source = if own { Source::Own } else { Source::Outside };
         match &mut called.outcome {
             Ok(result) => *result = self.shelf.lighten(result.take(), source),
@@ -275,6 +279,11 @@ impl Run {
     #[must_use]
     pub fn cursor(&self) -> Value {
         self.cursor.stored()
+    }
+
+    /// Adds facts of a call to the metadata of the report.
+    pub fn note(&mut self, facts: Map<String, Value>) {
+        self.cursor.counted.extend(facts);
     }
 
     /// The report of a run that is ended from outside. What it refers to is kept first: [`Run::take_unkept`].

@@ -68,6 +68,8 @@ pub struct PoolConfig {
     /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
     /// there when it was killed is removed at the start. None: the system's folder for such things.
     pub folders: Option<PathBuf>,
+    /// Whether folders of executions that a worker holds as a whole are left for people to look at, without values of secrets.
+    pub keeps_workdirs: bool,
     /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
     pub databases: Option<PathBuf>,
     /// What can be made again is kept here: environments of python packages.
@@ -95,6 +97,7 @@ impl PoolConfig {
             sandbox,
             helper: None,
             folders: None,
+            keeps_workdirs: false,
             databases: None,
             cache,
             hand: Arc::new(Unwatched),
@@ -139,6 +142,7 @@ impl Pool {
             rules: Arc::default(),
             helper: config.helper,
             folders: emptied(config.folders)?,
+            keeps_workdirs: config.keeps_workdirs,
             databases: config.databases,
             cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),

@@ -95,6 +95,7 @@ async fn drive(
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
                 // A call that ran out of time still counts.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
+                run.note(desk.take_notes());
                 if halt.is_pulled() {
                     return None;
                 }

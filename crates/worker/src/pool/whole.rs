@@ -3,13 +3,14 @@
 use super::unit::{Result, Wires, kept};
 use crate::failure::failure;
 use crate::halt::Halt;
-use serde_json::{Map, json};
+use crate::tools::Kit;
+use serde_json::{Map, Value, json};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
-use windlass_protocol::{ErrorClass, Outcome, Report, Unit, Work};
+use windlass_protocol::{ErrorClass, Failure, Outcome, PlanStep, Report, Unit, Work};
 
 /// Returns the folder that all steps of one generation of an execution share. It exists while the worker holds the
 /// execution, and is empty when the first step begins.
@@ -29,8 +30,15 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
+    if let Err(failed) = check_secrets(&work, &wires.kit).await {
+        let outcome = Outcome::Failed(*failed);
+        return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
+    }
     if kept(json!({}), &mut wires, unit, &mut halt).await.is_some() && !halt.is_pulled() {
         halt.pulled().await;
+    }
+    if wires.kit.keeps_workdirs {
+        return None;
     }
     let shown = folder.display().to_string();
     let removed =
@@ -39,6 +47,26 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
         tracing::warn!(folder = shown, %error, "the folder of an ended execution cannot be removed");
     }
     None
+}
+
+/// Opens the secrets that parameters are bound to: an execution without one of them does not begin. Each step opens
+/// those that it reads again, so that no value is held longer than it is used.
+async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
+    let inputs = match windlass_artifact::key(&work.scope.workload) {
+        None => Some(Value::clone(&work.scope.workload)),
+        Some(key) => {
+            let loaded = kit.claim.load(vec![key.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
+            loaded.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        }
+    };
+    let bound = inputs.as_ref().and_then(|inputs| inputs.get(PlanStep::SECRET_NAMES)?.as_object());
+    for (param, name) in bound.into_iter().flatten() {
+        if let Err(mut failed) = kit.claim.open_secret(name.as_str().unwrap_or_default()).await {
+            failed.message = format!("parameter `{param}`: {}", failed.message);
+            return Err(failed);
+        }
+    }
+    Ok(())
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -74,7 +74,9 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
         not_started: "CODE_NOT_STARTED",
         argv,
         env: &workspace.env(&code.env),
+        unset: &[],
         cwd: workspace.path().to_str(),
+        copies: None,
     };
     let ended = in_context(&program, &workspace, desk, node, halt).await?;
     let answer = read_answer(workspace.path(), &desk.share).await?;

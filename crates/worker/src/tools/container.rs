@@ -39,14 +39,21 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let order = Order::read(config)?;
     let name = container_name(desk.unit);
-    order.remove(&name).await;
+    remove(&order.engine, &name).await;
     let words = order.words(&name, desk.names.iter().map(|(name, _)| *name));
     let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
-    let program =
-        Program { tool: TOOL, not_started: "CONTAINER_NOT_STARTED", argv, env: &order.env, cwd: None };
+    let program = Program {
+        tool: TOOL,
+        not_started: "CONTAINER_NOT_STARTED",
+        argv,
+        env: &order.env,
+        unset: &[],
+        cwd: None,
+        copies: None,
+    };
     let ended = program.run(desk, halt.clone()).await;
     if halt.is_pulled() {
-        order.remove(&name).await;
+        remove(&order.engine, &name).await;
     }
     shell::read_result(ended?)
 }
@@ -94,21 +101,21 @@ impl Order {
         words.extend(self.command.iter().cloned());
         words
     }
+}
 
-    /// Removes a container that its engine still has. There is none as a rule, which is no error.
-    async fn remove(&self, name: &str) {
-        let mut command = Command::new(&self.engine);
-        command.args(["rm", "--force", name]).kill_on_drop(true);
-        for variable in ENGINE_VARIABLES {
-            command.env_remove(variable);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let _ = timeout(REMOVED_WITHIN, command.status()).await;
+/// Removes a container that its engine still has. There is none as a rule, which is no error.
+pub(super) async fn remove(engine: &str, name: &str) {
+    let mut command = Command::new(engine);
+    command.args(["rm", "--force", name]).kill_on_drop(true);
+    for variable in ENGINE_VARIABLES {
+        command.env_remove(variable);
     }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _ = timeout(REMOVED_WITHIN, command.status()).await;
 }
 
 /// The same on all attempts of a step-run, so that one removes what another left.
-fn container_name(unit: Unit) -> String {
+pub(super) fn container_name(unit: Unit) -> String {
     format!("windlass-{:032x}-{}", unit.execution, unit.run)
 }
 
@@ -119,11 +126,16 @@ fn engine(named: Option<String>) -> Result<String, Box<Failure>> {
         }
         Some(name) if is_installed(&name) => Ok(name),
         Some(name) => Err(missing(&format!("`{name}` is not"))),
-        None => match ENGINES.into_iter().find(|name| is_installed(name)) {
+        None => match find_engine() {
             Some(name) => Ok(name.to_owned()),
             None => Err(missing("neither `docker` nor `podman` is")),
         },
     }
+}
+
+/// Returns the first engine that is installed.
+pub(super) fn find_engine() -> Option<&'static str> {
+    ENGINES.into_iter().find(|name| is_installed(name))
 }
 
 fn missing(what: &str) -> Box<Failure> {

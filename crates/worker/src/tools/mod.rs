@@ -10,6 +10,7 @@ mod http;
 mod memory;
 mod model;
 mod noop;
+mod plan;
 mod postgres;
 mod program;
 mod python;
@@ -33,8 +34,8 @@ use crate::sandbox::{Bounds, DatabaseQuota, Job, Places, Sandbox};
 pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
-use std::sync::Arc;
-use windlass_protocol::{ErrorClass, Failure, Tool, Unit, Work, idempotency_key};
+use std::sync::{Arc, Mutex, PoisonError};
+use windlass_protocol::{ErrorClass, Failure, RoutingTarget, Tool, Unit, Work, idempotency_key};
 use windlass_secrets::Zeroizing;
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
@@ -57,6 +58,8 @@ pub(crate) struct Desk {
     pub(crate) node: Option<NodeDesk>,
     /// Memory for what its calls are answered with.
     pub(crate) share: Share,
+    /// Facts about the call that its report carries as metadata.
+    notes: Mutex<Map<String, Value>>,
 }
 
 /// What the work of one tenant may take together.
@@ -79,6 +82,8 @@ pub(crate) struct Kit {
     pub(crate) helper: Option<PathBuf>,
     /// Where nodes have their folders.
     pub(crate) folders: PathBuf,
+    /// Whether the folders of executions are left for people to look at.
+    pub(crate) keeps_workdirs: bool,
     /// Where databases of nodes are, by tenant.
     pub(crate) databases: Option<PathBuf>,
     pub(crate) database_quota: DatabaseQuota,
@@ -102,7 +107,8 @@ impl Desk {
         ];
         let share = Share::new(Arc::clone(&kit.bounds));
         let (attempt, has_own_key, keychain) = (work.attempt, own_key.is_some(), Map::new());
-        Desk { names, attempt, unit: work.unit, has_own_key, lines, kit, keychain, node, share }
+        let (unit, notes) = (work.unit, Mutex::default());
+        Desk { names, attempt, unit, has_own_key, lines, kit, keychain, node, share, notes }
     }
 
     /// For tools that only nodes of workflows have.
@@ -110,6 +116,30 @@ impl Desk {
         let missing =
             || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
         self.node.as_ref().ok_or_else(missing)
+    }
+
+    /// Name of the step.
+    fn step(&self) -> &str {
+        let [_, (_, step), ..] = &self.names;
+        step
+    }
+
+    /// Notes a fact for the report.
+    fn note(&self, key: &str, value: Value) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), value);
+    }
+
+    /// Returns the facts that were noted since the last time.
+    pub(crate) fn take_notes(&self) -> Map<String, Value> {
+        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the routing key of a target.
+    async fn routing_key(&self, target: &RoutingTarget) -> Result<Option<String>, Box<Failure>> {
+        match &target.routing_key {
+            Some(key) => Ok(Some(key.clone())),
+            None => self.kit.claim.find_routing_key(target).await,
+        }
     }
 
     pub(crate) fn attempt(&self) -> u32 {
@@ -176,6 +206,11 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     }
 }
 
+/// Returns the id of the execution as users see it.
+fn execution_of(desk: &Desk) -> String {
+    format!("exec_{:032x}", desk.unit.execution)
+}
+
 async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match tool {
         Tool::Artifact => artifact::run(&call.config, desk).await.into(),
@@ -192,6 +227,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::AiAgent => model::agent::run(call, desk, halt).await.into(),
         Tool::MemoryStore => memory::store(call, desk).await.into(),
         Tool::MemorySearch => memory::search(call, desk).await.into(),
+        Tool::PlanStep => plan::run(call, desk, halt).await,
         Tool::Sql => sql::run(call, desk, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
         // The pipeline is handed over before such a call.

@@ -9,8 +9,11 @@ use crate::process::Family;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +43,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A program that never pauses is still followed line by line.
 const HELD_FOR: Duration = Duration::from_secs(1);
 
+/// Bytes of the copy of a stream.
+const COPY_MAX: usize = 32 << 20;
+
 /// What is started, and how messages call it.
 #[derive(Debug)]
 pub(super) struct Program<'p> {
@@ -48,7 +54,11 @@ pub(super) struct Program<'p> {
     pub(super) not_started: &'static str,
     pub(super) argv: Vec<&'p OsStr>,
     pub(super) env: &'p BTreeMap<String, String>,
+    /// Variables of the worker that the program does not inherit.
+    pub(super) unset: &'static [&'static str],
     pub(super) cwd: Option<&'p str>,
+    /// Folder for whole copies of the streams, `stdout` and `stderr`.
+    pub(super) copies: Option<&'p Path>,
 }
 
 pub(super) struct Ended {
@@ -60,7 +70,9 @@ pub(super) struct Ended {
 impl Program<'_> {
     pub(super) async fn run(&self, desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
         let (mut child, mut family) = self.spawn(desk)?;
-        follow(&mut child, &mut family, desk, halt).await.map_err(|error| self.cannot_start(&error))
+        let copies = Copies::open(self.copies).map_err(|error| self.cannot_start(&error))?;
+        let ended = follow(&mut child, &mut family, copies, desk, halt).await;
+        ended.map_err(|error| self.cannot_start(&error))
     }
 
     /// The program begins when it is said so: before, it dies with the worker and never was.
@@ -69,7 +81,7 @@ impl Program<'_> {
         let OwnCommand { program, args } = &desk.kit.supervisor;
         let mut command = Command::new(program);
         command.args(args).arg("--").args(&self.argv);
-        for variable in ENGINE_VARIABLES {
+        for variable in ENGINE_VARIABLES.iter().chain(self.unset) {
             command.env_remove(variable);
         }
         command.envs(self.env).envs(desk.names.iter().map(|(name, value)| (*name, value)));
@@ -108,7 +120,13 @@ impl Program<'_> {
     }
 }
 
-async fn follow(child: &mut Child, family: &mut Family, desk: &Desk, mut halt: Halt) -> io::Result<Ended> {
+async fn follow(
+    child: &mut Child,
+    family: &mut Family,
+    copies: Copies,
+    desk: &Desk,
+    mut halt: Halt,
+) -> io::Result<Ended> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("its streams are not there"));
     };
@@ -125,8 +143,8 @@ async fn follow(child: &mut Child, family: &mut Family, desk: &Desk, mut halt: H
         // Output of a program that was ready on both streams is logged in one order.
         biased;
         life,
-        capture(stdout, Stream::Out, desk, is_gone.clone()),
-        capture(stderr, Stream::Err, desk, is_gone),
+        capture(stdout, Stream::Out, copies.out, desk, is_gone.clone()),
+        capture(stderr, Stream::Err, copies.err, desk, is_gone),
     );
     Ok(Ended { status: status?, out, err })
 }
@@ -135,10 +153,11 @@ async fn follow(child: &mut Child, family: &mut Family, desk: &Desk, mut halt: H
 async fn capture(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
+    copy: Option<StreamCopy>,
     desk: &Desk,
     mut gone: watch::Receiver<bool>,
 ) -> Tail {
-    let mut output = Output::new(desk);
+    let mut output = Output::new(desk, copy);
     let mut buffer = vec![0; READ_BYTES];
     let mut left = LAST_BYTES;
     loop {
@@ -176,13 +195,14 @@ struct Output {
     last_read: Instant,
     tail: Tail,
     splitter: Splitter,
+    copy: Option<StreamCopy>,
 }
 
 impl Output {
-    fn new(desk: &Desk) -> Output {
+    fn new(desk: &Desk, copy: Option<StreamCopy>) -> Output {
         let redacted = windlass_secrets::Stream::new(desk.kit.keeper.redactor());
         let (tail, splitter) = (Tail::default(), Splitter::default());
-        Output { redacted, held_since: None, last_read: Instant::now(), tail, splitter }
+        Output { redacted, held_since: None, last_read: Instant::now(), tail, splitter, copy }
     }
 
     /// Ends when the lines that are held have waited long enough. How long depends on the output's pace, never on its
@@ -240,8 +260,43 @@ impl Output {
     fn split(&mut self, given: &[u8]) -> Vec<String> {
         let mut texts = Vec::new();
         self.tail.push(given);
+        self.copy.iter_mut().for_each(|copy| copy.write(given));
         self.splitter.push(given, &mut texts);
         texts
+    }
+}
+
+/// Copies of both streams, if they are wanted.
+#[derive(Default)]
+struct Copies {
+    out: Option<StreamCopy>,
+    err: Option<StreamCopy>,
+}
+
+impl Copies {
+    fn open(folder: Option<&Path>) -> io::Result<Copies> {
+        let Some(folder) = folder else { return Ok(Copies::default()) };
+        let open = |name| StreamCopy::open(&folder.join(name)).map(Some);
+        Ok(Copies { out: open("stdout")?, err: open("stderr")? })
+    }
+}
+
+/// A file with what a program wrote to a stream, after secrets were taken out. It is short enough to be read whole.
+struct StreamCopy {
+    file: File,
+    left: usize,
+}
+
+impl StreamCopy {
+    fn open(path: &Path) -> io::Result<StreamCopy> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(StreamCopy { file, left: COPY_MAX })
+    }
+
+    /// The log has every line, so a copy that cannot be written is cut off and no reason to stop the program.
+    fn write(&mut self, given: &[u8]) {
+        let part = &given[..given.len().min(self.left)];
+        self.left = if self.file.write_all(part).is_ok() { self.left - part.len() } else { 0 };
     }
 }
 

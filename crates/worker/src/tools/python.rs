@@ -52,7 +52,9 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Optio
         not_started: "PYTHON_NOT_STARTED",
         argv: vec![program.python.as_ref(), papers.runner()],
         env: &program.env,
+        unset: &[],
         cwd: program.cwd.as_deref(),
+        copies: None,
     };
     let ended = started.run(desk, halt).await;
     let answer = papers.read(&desk.share).await;

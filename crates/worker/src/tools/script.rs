@@ -89,7 +89,15 @@ impl<'c> Script<'c> {
         env.insert("WINDLASS_ARGS_FILE".to_owned(), folder.path().join("args.json").display().to_string());
         let argv = vec![self.interpreter.as_ref(), path.as_os_str()];
         let cwd = self.cwd.as_deref();
-        let program = Program { tool: TOOL, not_started: "SCRIPT_NOT_STARTED", argv, env: &env, cwd };
+        let program = Program {
+            tool: TOOL,
+            not_started: "SCRIPT_NOT_STARTED",
+            argv,
+            env: &env,
+            unset: &[],
+            cwd,
+            copies: None,
+        };
         shell::read_result(program.run(desk, halt).await?)
     }
 }

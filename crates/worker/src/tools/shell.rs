@@ -68,7 +68,15 @@ impl Script {
 
     fn program<'p>(&'p self, env: &'p BTreeMap<String, String>, cwd: Option<&'p str>) -> Program<'p> {
         let argv = vec![self.shell.as_ref(), "-c".as_ref(), self.text.as_ref()];
-        Program { tool: config::TOOL, not_started: "SHELL_NOT_STARTED", argv, env, cwd }
+        Program {
+            tool: config::TOOL,
+            not_started: "SHELL_NOT_STARTED",
+            argv,
+            env,
+            unset: &[],
+            cwd,
+            copies: None,
+        }
     }
 }
 

@@ -179,6 +179,7 @@ impl Stored {
                 self.memories.push((owner, Memory { key, value, at: 0 }));
                 ResourceReply::Stored
             }
+            ResourceAsk::FindRoutingKey { target } => ResourceReply::RoutingKey(target.routing_key),
             ResourceAsk::SearchMemory(search) => {
                 let own = self.memories.iter().filter(|(of, _)| *of == owner).map(|(_, memory)| memory);
                 let prefix = search.prefix.unwrap_or_default();

@@ -71,7 +71,15 @@ async fn make(
 async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
     let argv = command.iter().map(OsStr::new).chain(rest.iter().copied()).collect();
     let env = BTreeMap::new();
-    let program = Program { tool: TOOL, not_started: "CODE_NOT_STARTED", argv, env: &env, cwd: None };
+    let program = Program {
+        tool: TOOL,
+        not_started: "CODE_NOT_STARTED",
+        argv,
+        env: &env,
+        unset: &[],
+        cwd: None,
+        copies: None,
+    };
     program.run(desk, halt).await
 }
 

@@ -1,0 +1,169 @@
+//! Steps in containers, run with docker or podman. The scratch dir and the work dir have the same paths inside, so that
+//! every variable that names them is right in both places.
+
+use super::super::container;
+use super::super::program::Ended;
+use super::super::{Desk, container::container_name};
+use super::inputs::{InputValue, ResolvedInput, plain_text, text_of};
+use super::place::StepPlace;
+use crate::failure::{failure, invalid};
+use crate::halt::Halt;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use windlass_protocol::{ErrorClass, Failure};
+
+/// A variable of the worker's own system, which means nothing in a container.
+const OF_SYSTEM: [&str; 2] = ["PATH", "SSL_CERT_FILE"];
+
+/// Puts the bin dir of the execution in front of the image's own PATH, then runs the command.
+const WITH_BIN_DIR: &str = "PATH=\"$SIGNADOT_PLAN_EXECUTION_BINDIR:$PATH\"; export PATH; exec \"$@\"";
+
+#[derive(Debug)]
+pub(super) struct Image {
+    pub(super) name: String,
+    /// None: the command of the image.
+    pub(super) command: Option<Vec<String>>,
+}
+
+/// The command that runs a script.
+pub(super) fn script_command(script: &str) -> Vec<String> {
+    ["sh", "-c", script].map(str::to_owned).to_vec()
+}
+
+impl Image {
+    /// The image and the command of the built-in action.
+    pub(super) fn of_inputs(inputs: &[ResolvedInput]) -> Result<Image, Box<Failure>> {
+        let name = text_of(inputs, "image").unwrap_or_default();
+        let command = inputs.iter().find(|input| input.name == "command").map(|input| &input.value);
+        let command = match command {
+            None | Some(InputValue::Inline(Value::Null)) => None,
+            Some(InputValue::Inline(Value::Array(words))) => Some(words.iter().map(plain_text).collect()),
+            Some(InputValue::Inline(Value::String(script))) => Some(script_command(script)),
+            Some(_) => return Err(invalid("`command` is a list of words, or a text for sh")),
+        };
+        Ok(Image { name, command })
+    }
+
+    pub(super) async fn run(
+        &self,
+        place: &StepPlace,
+        env: &BTreeMap<String, String>,
+        desk: &Desk,
+        halt: Halt,
+    ) -> Result<Ended, Box<Failure>> {
+        if self.name.is_empty() || self.name.starts_with('-') || self.name.contains(char::is_whitespace) {
+            return Err(invalid(format!(
+                "`{}` is not a name of an image",
+                crate::failure::shown(&self.name)
+            )));
+        }
+        let engine = container::find_engine().ok_or_else(no_engine)?;
+        let name = container_name(desk.unit);
+        container::remove(engine, &name).await;
+        // The engine itself runs with the PATH of the worker.
+        let inside: BTreeMap<String, String> = env
+            .iter()
+            .filter(|(name, _)| !OF_SYSTEM.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let words = self.words(engine, &name, place, inside.keys().map(String::as_str));
+        let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+        let ended = place.program(argv, &inside).run(desk, halt.clone()).await;
+        if halt.is_pulled() {
+            container::remove(engine, &name).await;
+        }
+        ended
+    }
+
+    /// The command line. Values of variables stay out of it, because other users can see it.
+    fn words<'n>(
+        &self,
+        engine: &str,
+        name: &str,
+        place: &StepPlace,
+        variables: impl Iterator<Item = &'n str>,
+    ) -> Vec<String> {
+        let mut words: Vec<String> =
+            [engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
+        // Files in the work dir belong to the user of the worker.
+        words.push(match engine {
+            "podman" => "--userns=keep-id".to_owned(),
+            _ => format!(
+                "--user={}:{}",
+                rustix::process::getuid().as_raw(),
+                rustix::process::getgid().as_raw()
+            ),
+        });
+        for variable in variables {
+            words.extend(["--env".to_owned(), variable.to_owned()]);
+        }
+        let mounts = [(&place.scratch, ""), (&place.dir, ""), (&place.cache, ":ro")];
+        for (dir, mode) in mounts {
+            words.extend(["--volume".to_owned(), format!("{0}:{0}{mode}", dir.display())]);
+        }
+        words.extend(["--workdir".to_owned(), place.dir.display().to_string()]);
+        if self.command.is_some() {
+            words.extend(["--entrypoint", "sh"].map(str::to_owned));
+        }
+        words.push(match cached(&place.cache, &self.name).filter(|_| engine == "podman") {
+            Some(layout) => format!("oci:{}", layout.display()),
+            None => self.name.clone(),
+        });
+        if let Some(command) = &self.command {
+            words.extend(["-c", WITH_BIN_DIR, "sh"].map(str::to_owned));
+            words.extend(command.iter().cloned());
+        }
+        words
+    }
+}
+
+/// Returns the OCI layout of an image that is named by its digest, if the cache has it.
+fn cached(cache: &Path, image: &str) -> Option<PathBuf> {
+    let (_, digits) = image.split_once("@sha256:")?;
+    let is_digest = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let layout = cache.join("sha256").join(digits);
+    (is_digest && layout.join("oci-layout").is_file()).then_some(layout)
+}
+
+fn no_engine() -> Box<Failure> {
+    let message = "neither docker nor podman is installed on this worker; install one of them to run images";
+    failure(ErrorClass::Validation, "CONTAINER_ENGINE_MISSING", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pln_33_a_container_sees_the_scratch_dir_and_the_cache_comes_before_a_registry() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let place = StepPlace::for_test(at("scratch"), at("steps/a"), at("images"));
+        let digest = "a".repeat(64);
+        let image = Image { name: format!("tools@sha256:{digest}"), command: Some(script_command("id")) };
+        let words = |engine: &str| image.words(engine, "c1", &place, ["HOME"].into_iter());
+        let line = words("docker").join(" ");
+        let scratch = at("scratch").display().to_string();
+        assert!(line.starts_with("docker run --rm --init --name c1 --user="), "{line}");
+        assert!(line.contains(&format!("--volume {scratch}:{scratch} ")), "{line}");
+        assert!(line.contains(":ro --workdir"), "the cache is read-only: {line}");
+        assert!(
+            line.contains("--env HOME") && !line.contains("HOME="),
+            "values stay out of the line: {line}"
+        );
+        assert!(
+            line.ends_with(&format!("--entrypoint sh tools@sha256:{digest} -c {WITH_BIN_DIR} sh sh -c id"))
+        );
+        assert!(words("podman").contains(&image.name), "nothing is cached");
+        let layout = at("images").join("sha256").join(&digest);
+        std::fs::create_dir_all(&layout).expect("a folder");
+        std::fs::write(layout.join("oci-layout"), "{}").expect("a file");
+        assert!(words("podman").contains(&format!("oci:{}", layout.display())));
+        assert!(words("docker").contains(&image.name), "docker cannot run a layout");
+        let own = Image { name: "nginx:1".to_owned(), command: None };
+        let line = own.words("podman", "c1", &place, std::iter::empty());
+        assert_eq!(line.last().map(String::as_str), Some("nginx:1"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Steps of plans. Each runs in a work dir of its own, in the folder that all steps of its execution share:
+//!
+//! ```text
+//! scratch/            for all steps of the execution; bin/ in it is first on the PATH
+//! steps/ID/           the work dir, where the program runs
+//!     context/        the inputs: NAME.json with a schema, NAME without one
+//!     outputs/        read back as outputs: NAME.json, else NAME
+//!     home/, tmp/     HOME and TMPDIR
+//! ```
+//!
+//! The result is an object of outputs by name. A large output, and one that is not text, is stored as an artifact, and a
+//! reference is in its place. Both streams are captured for the report, in addition to the log.
+
+mod builtin;
+mod image;
+mod inputs;
+mod outputs;
+mod place;
+
+use super::Desk;
+use super::program::Program;
+use super::shell;
+use crate::failure::{failure, invalid};
+use crate::halt::Halt;
+use crate::pipeline::{Call, CallResult};
+use inputs::ResolvedInput;
+use place::StepPlace;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use windlass_protocol::{
+    BuiltinAction, ErrorClass, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable,
+};
+
+/// As in "the command of plan step could not be started".
+const TOOL: &str = "plan step";
+const NOT_STARTED: &str = "STEP_NOT_STARTED";
+
+pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+    run_step(call, desk, halt).await.into()
+}
+
+async fn run_step(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let step = PlanStep::read(&call.config).map_err(invalid)?;
+    let inputs = inputs::resolve(&step, &call.config, desk).await?;
+    let routing = routing(&call.config)?;
+    let produced = match &step.program {
+        StepProgram::Builtin(BuiltinAction::RequestHttp) => {
+            desk.note_logs(Vec::new());
+            builtin::request_http(&inputs, call, desk, halt).await?
+        }
+        StepProgram::Builtin(BuiltinAction::Check) => {
+            desk.note_logs(Vec::new());
+            builtin::check(&inputs)?
+        }
+        StepProgram::Builtin(BuiltinAction::Shell | BuiltinAction::RunImage)
+        | StepProgram::Script { .. }
+        | StepProgram::Image { .. } => {
+            return run_program(&step, &inputs, routing.as_ref(), desk, halt).await;
+        }
+    };
+    outputs::store_values(&step, produced, desk).await
+}
+
+fn routing(config: &Map<String, Value>) -> Result<Option<RoutingTarget>, Box<Failure>> {
+    let Some(target) = config.get(PlanStep::ROUTING).filter(|target| !target.is_null()) else {
+        return Ok(None);
+    };
+    let read: Result<RoutingTarget, _> = serde_json::from_value(target.clone());
+    let named = |target: &RoutingTarget| {
+        [&target.sandbox, &target.route_group, &target.routing_key]
+            .iter()
+            .filter(|name| name.is_some())
+            .count()
+    };
+    match read {
+        Ok(target) if named(&target) == 1 => Ok(Some(target)),
+        _ => Err(invalid(format!(
+            "the routing context is an object with `sandbox`, `routeGroup` or `routingKey`, not {target}"
+        ))),
+    }
+}
+
+async fn run_program(
+    step: &PlanStep,
+    inputs: &[ResolvedInput],
+    routing: Option<&RoutingTarget>,
+    desk: &Desk,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
+    let place = StepPlace::make(desk).await?;
+    let result = run_in(&place, step, inputs, routing, desk, halt).await;
+    place.remove(inputs).await;
+    result
+}
+
+async fn run_in(
+    place: &StepPlace,
+    step: &PlanStep,
+    inputs: &[ResolvedInput],
+    routing: Option<&RoutingTarget>,
+    desk: &Desk,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
+    place.write_inputs(inputs, desk).await?;
+    let mut env = place.environment(desk, routing).await?;
+    for (name, variable) in &step.env {
+        if let Some(value) = variable_text(variable, inputs)? {
+            env.entry(name.clone()).or_insert(value);
+        }
+    }
+    let ended = match &step.program {
+        StepProgram::Script { text } => run_script(place, text, &env, desk, halt).await,
+        StepProgram::Builtin(BuiltinAction::RunImage) => {
+            let image = image::Image::of_inputs(inputs)?;
+            image.run(place, &env, desk, halt).await
+        }
+        StepProgram::Image { image, script } => {
+            let Some(name) = variable_text(image, inputs)? else {
+                return Err(invalid("the input that names the image is not bound"));
+            };
+            let image = image::Image { name, command: script.as_deref().map(image::script_command) };
+            image.run(place, &env, desk, halt).await
+        }
+        StepProgram::Builtin(_) => {
+            let script = inputs::text_of(inputs, "script").unwrap_or_default();
+            run_script(place, &script, &env, desk, halt).await
+        }
+    };
+    desk.note_logs(place.captured_logs(desk).await?);
+    shell::read_result(ended?)?;
+    outputs::collect(place, step, desk).await
+}
+
+/// A script that names its interpreter is run by it, any other by `sh`.
+async fn run_script(
+    place: &StepPlace,
+    script: &str,
+    env: &BTreeMap<String, String>,
+    desk: &Desk,
+    halt: Halt,
+) -> Result<super::program::Ended, Box<Failure>> {
+    let path = place.write_script(script).await?;
+    let argv: Vec<&OsStr> =
+        if script.starts_with("#!") { vec![path.as_os_str()] } else { vec!["sh".as_ref(), path.as_os_str()] };
+    place.program(argv, env).run(desk, halt).await
+}
+
+impl StepPlace {
+    fn program<'p>(&'p self, argv: Vec<&'p OsStr>, env: &'p BTreeMap<String, String>) -> Program<'p> {
+        Program {
+            tool: TOOL,
+            not_started: NOT_STARTED,
+            argv,
+            env,
+            unset: place::ROUTING_VARIABLES,
+            cwd: self.dir.to_str(),
+            copies: Some(&self.logs),
+        }
+    }
+}
+
+/// A text of the action, or of an input; none for an input that nothing binds.
+fn variable_text(variable: &StepVariable, inputs: &[ResolvedInput]) -> Result<Option<String>, Box<Failure>> {
+    match variable {
+        StepVariable::Text(text) => Ok(Some(text.clone())),
+        StepVariable::Input { input } => {
+            let found = inputs.iter().find(|found| found.name == *input);
+            match found.map(|found| &found.value) {
+                Some(inputs::InputValue::Artifact(_)) => {
+                    Err(invalid(format!("the input `{input}` is too large for a variable; read its file")))
+                }
+                _ => Ok(inputs::text_of(inputs, input)),
+            }
+        }
+    }
+}
+
+/// A problem with the work dir: another worker may do better.
+fn unusable(error: &std::io::Error) -> Box<Failure> {
+    failure(ErrorClass::Transport, "NO_WORK_DIR", format!("the work dir of the step cannot be used: {error}"))
+}
