@@ -49,6 +49,7 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
         stall_timeout: None,
         adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
         lease_ttl: Duration::from_millis(LEASE_TTL_MS),
+        keeps_workdirs: false,
     })
 }
 

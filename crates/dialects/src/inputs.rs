@@ -1,6 +1,7 @@
 //! Inputs of a start, checked against the schema that a definition has for them.
 
 use serde_json::Value;
+use windlass_protocol::PlanStep;
 use windlass_schemas::{Misfit, Schema, SchemaProblem};
 
 /// The input that describes the request to a hook, added to the inputs that the request has.
@@ -11,7 +12,7 @@ pub const HOOK_IS_RESERVED: &str = "only a request to the workflow's hook sets i
                                     send the request to the hook, or give the value another name";
 
 /// The input of a plan that binds parameters to stored secrets: their names, by parameter. No parameter has such a name.
-pub const SECRETS: &str = "$secrets";
+pub const SECRETS: &str = PlanStep::SECRET_NAMES;
 
 /// Key of the schema of [`SECRETS`] with the parameters that cannot be bound to secrets, and why.
 pub(crate) const PLAIN: &str = "x-plain";

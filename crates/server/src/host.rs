@@ -86,6 +86,8 @@ pub struct Setup {
     pub adapters: Arc<Adapters>,
     /// Time until a lease is lost that is not renewed.
     pub lease_ttl: Duration,
+    /// Whether work dirs of plans are left for people to look at.
+    pub keeps_workdirs: bool,
 }
 
 impl Embedded {
@@ -168,14 +170,14 @@ impl Embedded {
             remote,
         };
         match setup.workers {
-            Workers::Pool => embedded.work(None)?,
-            Workers::Slots(slots) => embedded.work(Some(slots))?,
+            Workers::Pool => embedded.work(None, setup.keeps_workdirs)?,
+            Workers::Slots(slots) => embedded.work(Some(slots), setup.keeps_workdirs)?,
             Workers::None => {}
         }
         Ok(embedded)
     }
 
-    fn work(&mut self, slots: Option<u32>) -> anyhow::Result<()> {
+    fn work(&mut self, slots: Option<u32>, keeps_workdirs: bool) -> anyhow::Result<()> {
         let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
         inherited.keep();
         let (program, supervisor, sandbox) = own_commands()?;
@@ -187,6 +189,7 @@ impl Embedded {
         // A sandbox process works in another folder.
         config.databases = Some(std::path::absolute(self.folder.path().join("databases"))?);
         config.slots = slots.unwrap_or(config.slots);
+        config.keeps_workdirs = keeps_workdirs;
         config.hand = self.vitals.of_pool();
         let engine = self.engine.handle();
         self.pool = Some(Pool::start(config, Arc::new(move |call, reply| engine.send(call, reply)))?);

@@ -4,7 +4,7 @@ use crate::children::children_waiting;
 use crate::feed::leases;
 use crate::histories::Histories;
 use crate::problem::Problem;
-use crate::versions::{code_places_of, sod_constraints_of};
+use crate::versions::{code_places_of, inputs_schema_of, sod_constraints_of};
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_duties::SodConstraint;
@@ -90,6 +90,7 @@ pub(crate) fn facts(
     let constraints = definition.as_ref().map_or(Ok(Vec::new()), sod_constraints_of);
     let workflow = definition.map(|definition| Workflow {
         code: code_places_of(&definition),
+        inputs_schema: inputs_schema_of(&definition),
         id: definition.workflow.0,
         name: definition.name,
         version: definition.version,

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::Artifact;
 use windlass_engine::{ResourceRequest, Resources};
 use windlass_protocol::{
-    Body, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, SecretValue,
+    Body, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, RoutingTarget,
+    SecretValue,
 };
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
-    Artifacts, Memories, MemoryQuery, StoreError, StoredMemory, Tenant, Usages, WorkflowId,
+    Artifacts, Memories, MemoryQuery, Registry, StoreError, StoredMemory, TargetKind, Tenant, Usages,
+    WorkflowId,
 };
 
 #[derive(Debug)]
@@ -40,6 +42,7 @@ impl Resources for FolderResources {
             ResourceAsk::PutArtifact { key, body } => self.put(&tenant, Artifact { key, bytes: body.bytes }),
             ResourceAsk::GetArtifact { key } => self.get(&tenant, &key),
             ResourceAsk::SearchMemory(search) => self.search(tenant, workflow, search),
+            ResourceAsk::FindRoutingKey { target } => self.find_routing_key(&tenant, &target),
             // The engine stores memories of workflows itself.
             ResourceAsk::StoreMemory { .. } => Err(no_workflow()),
         };
@@ -62,6 +65,23 @@ impl FolderResources {
         let read = self.artifacts.read(tenant, key);
         let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
         Ok(ResourceReply::Artifact(read.map(Body::from)))
+    }
+
+    fn find_routing_key(
+        &self,
+        tenant: &Tenant,
+        target: &RoutingTarget,
+    ) -> Result<ResourceReply, Box<Failure>> {
+        let named = [(TargetKind::Sandbox, &target.sandbox), (TargetKind::RouteGroup, &target.route_group)];
+        let named = named.into_iter().find_map(|(kind, name)| Some((kind, name.as_ref()?)));
+        let Some((kind, name)) = named else {
+            return Ok(ResourceReply::RoutingKey(target.routing_key.clone()));
+        };
+        let mut reader = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = reader
+            .target(tenant, kind, name)
+            .map_err(|error| large_value("TARGET_NOT_READ", "read", &error))?;
+        Ok(ResourceReply::RoutingKey(found.and_then(|target| target.routing_key)))
     }
 
     fn search(

@@ -88,6 +88,7 @@ impl Server {
             stall_timeout,
             adapters: settings.adapters.adapters.clone(),
             lease_ttl: settings.lease_ttl,
+            keeps_workdirs: false,
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use windlass_dialects::{
     Adapters, COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Outside, Overrides, ProgramUse,
-    SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
+    SECRETS, SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
 };
 use windlass_duties::SodConstraint;
 use windlass_kernel::net::FailureMode;
@@ -75,6 +75,19 @@ struct BoundNet {
 #[must_use]
 pub(crate) fn stored_manifest(manifest: &Manifest) -> StoredManifest {
     StoredManifest { compiler: COMPILER, json: serde_json::to_string(manifest).unwrap_or_default() }
+}
+
+/// Returns the schema of the inputs of a plan, which its view lists. Views of other dialects do not read it.
+pub(crate) fn inputs_schema_of(definition: &StoredDefinition) -> Option<Value> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Inputs {
+        inputs_schema: Option<Value>,
+    }
+    if definition.dialect != "plan" {
+        return None;
+    }
+    serde_json::from_str::<Inputs>(&definition.manifest.json).unwrap_or_default().inputs_schema
 }
 
 /// Returns the positions of a version's code. One that an older compiler stored has none until its folder is opened.
@@ -307,6 +320,12 @@ impl Version {
                     .at(format!("inputs schema at {}", problem.pointer), message))
             }
         }
+    }
+
+    /// Returns whether inputs may be names of secrets.
+    pub(crate) fn binds_secrets(&self) -> bool {
+        let properties = self.manifest.inputs_schema.as_ref().and_then(|schema| schema.get("properties"));
+        properties.is_some_and(|properties| properties.get(SECRETS).is_some())
     }
 
     fn misfits(&self, inputs: Map<String, Value>) -> Vec<Detail> {

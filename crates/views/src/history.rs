@@ -15,8 +15,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
-    Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net, NoteEffect, Outputs,
-    Record, Role, RunId, StepId, TokenId, any_of,
+    Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net, NoteEffect,
+    Outputs, Record, Role, RunId, StepId, TokenId, any_of,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -27,6 +27,8 @@ pub struct History {
     pub created_at: Option<Millis>,
     pub started_at: Option<Millis>,
     pub ended_at: Option<Millis>,
+    /// The worker that took the execution as a whole, of the newest generation.
+    pub runner: Option<String>,
     /// The execution that this one does again (R12).
     pub retry_of: Option<ExecutionId>,
     /// Why it ended or is about to, and when that was decided.
@@ -99,6 +101,9 @@ impl History {
         let entry = self.timeline.advance(net, record)?;
         let place = &mut |index, value: &_| ResultPlace::of(entry.version, index, value);
         self.outputs.note_with(record, place);
+        if let Event::Assigned { worker, .. } = &record.event {
+            self.runner = Some(worker.clone());
+        }
         self.compensation.note(net, &entry);
         self.note(&entry);
         Ok(entry)

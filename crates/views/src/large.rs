@@ -137,7 +137,7 @@ impl<'o> AnswerBudget<'o> {
     }
 
     /// Shows inputs, with a reference replaced by its value.
-    pub(crate) fn show_inputs(&mut self, values: &mut ValueBudget, value: &Value) -> Value {
+    pub fn show_inputs(&mut self, values: &mut ValueBudget, value: &Value) -> Value {
         if key(value).is_none() {
             let bytes = json_bytes(value);
             return match values.take(bytes as u64) {

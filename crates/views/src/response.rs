@@ -48,6 +48,8 @@ pub struct Workflow {
     pub dialect: Option<&'static DialectView>,
     /// Positions of the code of its tasks.
     pub code: Vec<CodePlace>,
+    /// JSON Schema of its inputs.
+    pub inputs_schema: Option<Value>,
 }
 
 impl Facts {
@@ -82,6 +84,7 @@ pub struct ViewInput<'a> {
     pub leases: &'a Leases,
     /// Number of the newest firings that `nodeExecutions` has.
     pub firings: usize,
+    pub workflow: Option<&'a Workflow>,
 }
 
 /// Builds the view of an execution. Inputs and outputs are shown as far as `sources` have them and [`SHOWN_BYTES_MAX`]
@@ -125,7 +128,7 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
         metadata: metadata(facts, history),
         dialect: dialect.map(|dialect| dialect.name),
         view: dialect.map_or(Value::Null, |dialect| {
-            let input = ViewInput { net, history, leases: &facts.leases, firings };
+            let input = ViewInput { net, history, leases: &facts.leases, firings, workflow };
             (dialect.build)(&input, &mut budget)
         }),
         shortened: budget.shortened(),

@@ -40,6 +40,8 @@ pub enum Need {
         slots: Option<u32>,
         /// Bindings of an engine in this process; None: those of the environment.
         adapters: Option<Arc<Adapters>>,
+        /// Whether work dirs of plans are left for people to look at.
+        keeps_workdirs: bool,
     },
 }
 
@@ -81,15 +83,18 @@ impl Connection {
             if let Some(connection) = to_socket(data.folder(), token)? {
                 return Ok(connection);
             }
-            let (workers, adapters) = match need {
+            let (workers, adapters, keeps_workdirs) = match need {
                 Need::Read => return read_folder(data.folder()),
-                Need::Change => (Workers::None, None),
-                Need::Run { slots, adapters } => {
-                    (slots.map_or(Workers::Pool, Workers::Slots), adapters.clone())
+                Need::Change => (Workers::None, None, false),
+                Need::Run { slots, adapters, keeps_workdirs } => {
+                    (slots.map_or(Workers::Pool, Workers::Slots), adapters.clone(), *keeps_workdirs)
                 }
             };
             match Folder::hold(data.folder(), command) {
-                Ok(folder) => return start_engine(folder, embedded::setup(workers, adapters)?, runtime),
+                Ok(folder) => {
+                    let setup = Setup { keeps_workdirs, ..embedded::setup(workers, adapters)? };
+                    return start_engine(folder, setup, runtime);
+                }
                 Err(FolderError::InUse { holder, .. }) if started.elapsed() < HOLD_WAIT_MAX => {
                     if started.elapsed() >= WAIT_REPORTED_AFTER && !std::mem::replace(&mut is_reported, true)
                     {

@@ -344,6 +344,41 @@ fn actions_saga_undoes_its_bookings_the_newest_first() {
 }
 
 #[test]
+fn plan_release_reports_size_and_checksum_of_what_it_built() {
+    let place = place();
+    let output = run(&place, "plan-release", &["version=1.4.0"], 0);
+    let outputs = &output["outputs"];
+    assert_eq!(outputs["version"], "1.4.0");
+    assert!(outputs["bytes"].as_u64().is_some_and(|bytes| bytes >= 1_024), "{outputs}");
+    assert!(outputs["sha256"].as_str().is_some_and(|digits| digits.len() == 64), "{outputs}");
+    let refused = place.windlass(&["run", "examples/plan-release.yaml", "--input", "version=new"]).expect(2);
+    assert!(refused.err.contains("inputs.version"), "{}", refused.err);
+}
+
+#[test]
+fn plan_health_checks_an_answer_and_alerts_only_if_it_is_bad() {
+    let place = place();
+    let shop = Shop::open(&place);
+    let address = shop.address.trim_start_matches("shop=");
+    let output = run(&place, "plan-health", &[&format!("url={address}/items")], 0);
+    assert_eq!(output["outputs"], json!({ "status": 200, "verdict": { "check": "status" } }));
+    assert_eq!(output["view"]["status"]["stepCounts"]["skipped"], 1, "no alert");
+    // The second page fails once.
+    let output = run(&place, "plan-health", &[&format!("url={address}/items?page=2")], 1);
+    assert_eq!(output["view"]["status"]["stepCounts"]["failed"], 1, "the alert");
+}
+
+#[test]
+fn plan_token_signs_with_a_secret_that_nothing_shows() {
+    let place = place();
+    place.given(&["secrets", "set", "deploy-token"], "correct horse").expect(0);
+    let command = ["run", "examples/plan-token.yaml", "--param-secret", "token=deploy-token", "--json"];
+    let output = place.windlass(&command).expect(0).json();
+    assert!(output["outputs"]["receipt"].as_str().is_some_and(|text| text.starts_with("deployed with ")));
+    assert!(!output.to_string().contains("correct horse"), "{output}");
+}
+
+#[test]
 fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
     let place = place();
     let readme = fs::read_to_string(examples().join("README.md")).expect("it is there");

@@ -14,6 +14,7 @@ pub(crate) mod text;
 
 pub use marks::{Iterations, Mark, Marks, State, Taken, marks};
 
+use crate::plan::describe_step;
 use std::collections::BTreeSet;
 use std::fmt;
 use text::{bare, shortened};
@@ -238,7 +239,11 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
     captions.extend(step.repeat.as_ref().map(repeat));
     captions.extend(gate(step));
     captions.extend(step.join_all.then(|| "joins all branches".to_owned()));
-    captions.extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source()))));
+    match describe_step(step) {
+        Some(described) => captions.extend(described.captions),
+        None => captions
+            .extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source())))),
+    }
     if chooses(net, step) && step.router.mode == RouterMode::Inclusive {
         captions.push("takes every arc that matches".to_owned());
     }

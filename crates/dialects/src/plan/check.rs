@@ -7,10 +7,11 @@ use crate::cycles::unorderable;
 use crate::diagnostic::Problems;
 use crate::names;
 use crate::read::Name;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windlass_expr::{CompileError, Expr, translate_condition};
-use windlass_protocol::RefSource;
+use windlass_protocol::{BuiltinAction, RefSource};
 
 /// Steps of a cycle that are named in its message.
 const NAMED_MAX: usize = 10;
@@ -35,6 +36,7 @@ pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Check
         let found = StepCheck { plan, step };
         found.check_arguments(problems);
         found.check_extras(problems);
+        found.check_builtin(problems);
         checked.conditions.push(found.check_condition(source, problems));
     }
     check_references(plan, problems);
@@ -85,7 +87,14 @@ fn check_references(plan: &Plan, problems: &mut Problems) {
         step.references().for_each(|reference| check_reference(plan, reference, &of, problems));
     }
     for (name, reference) in &plan.outputs {
-        check_reference(plan, reference, &format!("output `{}` of the plan", name.text), problems);
+        let of = format!("output `{}` of the plan", name.text);
+        if let RefSource::Param(_) = reference.from {
+            let message = format!("{of} refers to a parameter, and an output refers to an output of a step");
+            let hint = "write `steps.STEP.outputs.NAME`".to_owned();
+            problems.add("E0181", &reference.at, message, hint);
+            continue;
+        }
+        check_reference(plan, reference, &of, problems);
     }
 }
 
@@ -218,6 +227,23 @@ impl StepCheck<'_> {
         }
     }
 
+    /// A check whose expression is written in the plan is tried before it runs.
+    fn check_builtin(&self, problems: &mut Problems) {
+        let is_check = matches!(self.step.action.body, ActionBody::Builtin(BuiltinAction::Check));
+        let mut values = self.step.values.iter().filter(|(name, _)| is_check && name.text == "expression");
+        let Some((name, Value::String(text))) = values.next() else { return };
+        let known: Vec<&str> = self.step.extra_inputs.iter().map(|field| field.name.text.as_str()).collect();
+        let bind = |name: &str| match known.contains(&name) {
+            true => Ok("x".to_owned()),
+            false => Err(format!("step `{}` has no extra input `{name}`", self.step.id.text)),
+        };
+        if let Err(error) = translate_condition(text, &bind) {
+            let message = format!("bad expression of step `{}`: {}", self.step.id.text, error.message);
+            let hint = "it reads the extra inputs of the step, and is true or false".to_owned();
+            problems.add("E0186", &name.at, message, hint);
+        }
+    }
+
     fn check_condition(&self, source: &str, problems: &mut Problems) -> Option<Expr> {
         let condition = self.step.condition.as_ref().filter(|_| self.is_known())?;
         let bind = |name: &str| {
@@ -262,9 +288,6 @@ fn note_plain(plan: &Plan, checked: &mut Checked) {
             checked.plain.entry(name.clone()).or_insert(why);
         }
     };
-    for (name, reference) in &plan.outputs {
-        plain(reference, format!("output `{}` of the plan shows it", name.text));
-    }
     for (step, condition) in plan.steps.iter().zip(&checked.conditions) {
         let id = &step.id.text;
         if let Some(Routing { name: RoutingName::Ref(reference), .. }) = &step.routing {

@@ -2,15 +2,16 @@
 
 use super::bind::{inputs, reference_source, secret_name_template, source_template};
 use super::check::{Checked, waits};
-use super::model::{ActionBody, Plan, RoutingKind, RoutingName, Step};
+use super::model::{ActionBody, Plan, Reference, RoutingKind, RoutingName, Segment, Step};
 use crate::diagnostic::Problems;
 use crate::programs::raw;
+use crate::read::Name;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use windlass_expr::Template;
 use windlass_kernel::net::{
-    Affinity, FailureMode, Finish, Join, JoinArc, NetSpec, Policy, Recovery, Shown, Step as NetStep, WaitFor,
-    Work,
+    Affinity, DeclaredOutput, FailureMode, Join, JoinArc, NetSpec, Policy, Recovery, Shown, Step as NetStep,
+    WaitFor, Work,
 };
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{
@@ -37,7 +38,7 @@ pub(super) fn lower(plan: &Plan, checked: &Checked, problems: &mut Problems) -> 
     }
     let lowering = Lowering { plan, checked };
     let steps = followers.into_iter().enumerate().map(|(place, arcs)| lowering.step(place, arcs)).collect();
-    let refused = match Net::new(NetSpec { steps, policy: policy() }) {
+    let refused = match Net::new(NetSpec { steps, policy: policy(plan) }) {
         Ok(net) => return Some(net),
         Err(refused) => refused,
     };
@@ -47,16 +48,26 @@ pub(super) fn lower(plan: &Plan, checked: &Checked, problems: &mut Problems) -> 
     None
 }
 
-fn policy() -> Policy {
+fn policy(plan: &Plan) -> Policy {
     Policy {
         join: Join::All,
         failure: FailureMode::Continue,
         recovery: Recovery::RestartExecution,
         affinity: Affinity::OneWorker,
-        finish: Finish::Uploads,
         max_parallel: Some(PARALLEL_MAX),
+        outputs: outputs(plan),
         ..Policy::default()
     }
+}
+
+fn outputs(plan: &Plan) -> Vec<DeclaredOutput> {
+    let output = |(name, reference): &(Name, Reference)| {
+        let RefSource::Output { step, output } = &reference.from else { return None };
+        let place = plan.steps.iter().position(|found| found.id.text == *step)?;
+        let drill = reference.drill.iter().map(Segment::text).collect();
+        Some(DeclaredOutput { name: name.text.clone(), step: id(place), key: output.clone(), drill })
+    };
+    plan.outputs.iter().filter_map(output).collect()
 }
 
 fn id(place: usize) -> StepId {
@@ -72,7 +83,6 @@ impl Lowering<'_> {
     fn step(&self, place: usize, arcs: Vec<JoinArc>) -> NetStep {
         let step = &self.plan.steps[place];
         let mut lowered = NetStep::new(&step.id.text, self.work(step));
-        lowered.order = u32::try_from(place + 1).unwrap_or(u32::MAX);
         lowered.shown = Some(Shown { title: step.id.text.clone(), kind: kind(step) });
         lowered.timeout_ms = Some(step.action.timeout_ms.unwrap_or(TIMEOUT_MS));
         lowered.condition = self.checked.conditions.get(place).cloned().flatten();
@@ -140,7 +150,13 @@ impl Lowering<'_> {
                 .in_conditions
                 .contains(&(step.id.text.clone(), field.name.text.clone())),
         });
-        PlanStep { program, env: step.action.env.clone(), inputs: inputs(step), outputs: outputs.collect() }
+        PlanStep {
+            program,
+            env: step.action.env.clone(),
+            inputs: inputs(step),
+            outputs: outputs.collect(),
+            captions: captions(step),
+        }
     }
 
     /// Values of the parameters that the step reads and that an execution binds to secrets.
@@ -181,6 +197,24 @@ impl Lowering<'_> {
             }
         })
     }
+}
+
+/// The condition and the routing context as the plan has them.
+fn captions(step: &Step) -> Vec<String> {
+    let condition = step.condition.as_ref().map(|condition| format!("if {}", condition.text));
+    let routing = step.routing.as_ref().map(|routing| {
+        let name = match &routing.name {
+            RoutingName::Literal(name) => name,
+            RoutingName::Ref(reference) => &reference.text,
+        };
+        match routing.kind {
+            RoutingKind::Sandbox => format!("in sandbox {name}"),
+            RoutingKind::RouteGroup => format!("in route group {name}"),
+            RoutingKind::RoutingKey => format!("with routing key {name}"),
+            RoutingKind::Any => format!("routed to {name}"),
+        }
+    });
+    condition.into_iter().chain(routing).collect()
 }
 
 /// What people see as the kind of the step.

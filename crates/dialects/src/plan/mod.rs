@@ -13,6 +13,9 @@ mod reference;
 mod registry;
 mod schema;
 mod spec;
+mod view;
+
+pub(crate) use view::describe_step;
 
 pub use registry::{
     ActionDocument, ActionLookup, ActionRef, NoActions, RegisteredAction, is_builtin_action, parse_action,
@@ -27,13 +30,12 @@ use crate::table::{Compiler, Dialect, Document, has_key};
 use check::Checked;
 use model::Plan;
 use serde_json::{Value, json};
-use windlass_views::DialectView;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "plan",
     shape: "a plan has a list `steps`",
     has_shape: |root| has_key(root, "steps"),
-    view: &DialectView::empty("plan"),
+    view: &view::VIEW,
     nets_since: 0,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };

@@ -7,7 +7,7 @@ use windlass_dialects::plan::{
     read_plan,
 };
 use windlass_dialects::{InputsSchema, compile};
-use windlass_kernel::net::{Affinity, Finish, Join, Recovery, Step, Work};
+use windlass_kernel::net::{Affinity, Join, Recovery, Step, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Binding, Pipeline, PlanStep, RefSource, StepProgram};
 
@@ -55,8 +55,8 @@ fn pln_13_the_graph_follows_from_references() {
     let net = net(HEALTH);
     let policy = net.policy();
     assert_eq!(
-        (policy.join, policy.recovery, policy.affinity, policy.max_parallel, policy.finish),
-        (Join::All, Recovery::RestartExecution, Affinity::OneWorker, Some(10), Finish::Uploads)
+        (policy.join, policy.recovery, policy.affinity, policy.max_parallel),
+        (Join::All, Recovery::RestartExecution, Affinity::OneWorker, Some(10))
     );
     let arcs: Vec<StepId> = step(&net, "send").router.arcs.iter().map(|arc| arc.to).collect();
     assert_eq!(arcs, [StepId(1), StepId(2)]);
@@ -205,10 +205,10 @@ params:
 - {name: size, required: true, schema: {"$ref": "#/$defs/size", "$defs": {size: {type: integer}}}}
 - {name: mode, required: true, default: fast}
 - {name: note}
-- {name: shown}
+- {name: shown, schema: {}}
 steps:
 - {id: a, action: {script: "true", params: [{name: token}, {name: size}, {name: mode}]}, args: {refs: {token: params.token, size: params.size, mode: params.mode}}, condition: "mode == 'fast'"}
-output: {shown: params.shown}
+- {id: b, action: {script: "true", params: [{name: shown}]}, args: {refs: {shown: params.shown.part}}}
 "##;
     let schema = compile(text).manifest.inputs_schema.expect("a schema");
     let schema = InputsSchema::new(&schema).expect("it can be used");
@@ -234,7 +234,7 @@ output: {shown: params.shown}
         json!({ "token": "t", "size": 1, "$secrets": { "mode": "s", "shown": "s" } }),
         &[
             "`mode` cannot be bound to a secret: the condition of step `a`",
-            "`shown` cannot be bound to a secret: output",
+            "`shown` cannot be bound to a secret: step `b` reads a part",
         ],
     );
 }

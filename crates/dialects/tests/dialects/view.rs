@@ -86,6 +86,7 @@ impl Driven {
             version: 2,
             dialect: Dialect::of_name("playbook").map(Dialect::view),
             code: Vec::new(),
+            inputs_schema: None,
         };
         let metadata =
             Metadata { triggered_by: "owner".into(), trigger_type: "manual".into(), ..Metadata::default() };

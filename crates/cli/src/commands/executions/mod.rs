@@ -76,7 +76,7 @@ impl Executions {
             | Command::Approve(_)
             | Command::Reject(_)
             | Command::Signal(_) => Need::Change,
-            Command::Retry(_) => Need::Run { slots: None, adapters: None },
+            Command::Retry(_) => Need::Run { slots: None, adapters: None, keeps_workdirs: false },
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::exit::Usage;
 use crate::progress::say;
-use serde_json::{Map, Value};
-use windlass_dialects::{Compiled, name_hint};
+use serde_json::{Map, Value, json};
+use windlass_dialects::{Compiled, SECRETS, name_hint};
 use windlass_kernel::overlay;
 
 #[derive(Debug, clap::Args)]
@@ -14,11 +14,14 @@ pub struct Inputs {
     /// Inputs as a JSON object, or @FILE with one
     #[arg(long = "inputs", value_name = "JSON|@FILE")]
     object: Option<String>,
+    /// A parameter of a plan that gets the value of a stored secret
+    #[arg(long = "param-secret", value_name = "PARAM=SECRET")]
+    secrets: Vec<String>,
 }
 
 impl Inputs {
     pub fn is_given(&self) -> bool {
-        self.object.is_some() || !self.single.is_empty()
+        self.object.is_some() || !self.single.is_empty() || !self.secrets.is_empty()
     }
 
     /// Laid over those of an earlier execution.
@@ -52,6 +55,13 @@ impl Inputs {
                 _ => pair("--input", text)?,
             };
             overlay(&mut inputs, Value::Object(Map::from_iter([(key, value)])));
+        }
+        for text in &self.secrets {
+            let (param, secret) = match text.split_once('=') {
+                Some((param, secret)) if !param.is_empty() && !secret.is_empty() => (param, secret),
+                _ => return Err(Usage::new(format!("--param-secret needs PARAM=SECRET, not `{text}`"))),
+            };
+            overlay(&mut inputs, json!({ SECRETS: { param: secret } }));
         }
         Ok(inputs)
     }
@@ -127,11 +137,10 @@ fn object(text: &str) -> Result<Map<String, Value>, Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn check(object: Option<&str>, single: &[&str], expected: Result<Value, &str>) {
         let single = single.iter().map(ToString::to_string).collect();
-        let inputs = Inputs { single, object: object.map(str::to_owned) };
+        let inputs = Inputs { single, object: object.map(str::to_owned), secrets: Vec::new() };
         let defaults = json!({ "n": 1, "db": { "host": "a", "port": 5 }, "list": [1, 2] });
         let found = inputs.over(defaults).map_err(|error| error.to_string());
         match expected {
@@ -180,7 +189,9 @@ mod tests {
         let single = ["version=1.10", "tag=007", "count=2", "n=3", "free=4", "version=\"2\""];
         let given = |single: &[&str]| {
             let single = single.iter().map(ToString::to_string).collect();
-            Inputs { single, object: None }.given(&declared).map_err(|error| error.to_string())
+            Inputs { single, object: None, secrets: Vec::new() }
+                .given(&declared)
+                .map_err(|error| error.to_string())
         };
         let expected = json!({ "version": "1.10", "tag": "007", "count": 2, "n": 3, "free": 4 });
         assert_eq!(given(&single[..5]), Ok(expected));

@@ -62,6 +62,9 @@ pub struct Run {
     /// Record stacks of failed code and debug lines, and show the stack of a failure
     #[arg(long, conflicts_with = "resume")]
     debug: bool,
+    /// Leave the work dirs of a plan's steps in the data folder, until the next run
+    #[arg(long)]
+    keep_workdirs: bool,
 }
 
 impl Run {
@@ -112,7 +115,8 @@ impl Run {
     }
 
     fn need(&self, bindings: Bindings) -> Need {
-        Need::Run { slots: self.slots, adapters: bindings.into_adapters() }
+        let (slots, keeps_workdirs) = (self.slots, self.keep_workdirs);
+        Need::Run { slots, adapters: bindings.into_adapters(), keeps_workdirs }
     }
 
     /// Executions at a server carry on by themselves; there they are only waited for. They are listed before an engine of

@@ -64,7 +64,7 @@ impl Schedules {
         }
         let reads = matches!(self.command, Command::List(_) | Command::Get(_) | Command::Explain(_));
         let need = match &self.command {
-            Command::Run(run) => Need::Run { slots: run.slots, adapters: None },
+            Command::Run(run) => Need::Run { slots: run.slots, adapters: None, keeps_workdirs: false },
             _ if reads => Need::Read,
             _ => Need::Change,
         };

@@ -55,7 +55,7 @@ impl Workflows {
             | Command::Status(_)
             | Command::Duplicate(_)
             | Command::Delete(_) => Need::Change,
-            Command::Run(_) => Need::Run { slots: None, adapters: None },
+            Command::Run(_) => Need::Run { slots: None, adapters: None, keeps_workdirs: false },
         }
     }
 

@@ -24,11 +24,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
-use windlass_dialects::Overrides;
+use windlass_dialects::{Overrides, SECRETS};
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
 use windlass_store::{
-    IdempotencyKey, Options, Origin, Reader as _, StoredDefinition, Which, WorkflowId, WorkflowStatus,
+    IdempotencyKey, Options, Origin, Reader as _, StoredDefinition, Tenant, Which, WorkflowId, WorkflowStatus,
 };
 use windlass_views::{execution_id, workflow_id};
 
@@ -179,7 +179,31 @@ async fn problems(app: &App, version: &Arc<Version>, start: &Start) -> Result<Ve
     if origin.trigger != Trigger::Webhook.name() {
         found.extend(version.check_reserved("inputs", inputs));
     }
+    if version.binds_secrets() {
+        found.extend(unknown_bindings(app, &origin.tenant, inputs).await?);
+    }
     Ok(found)
+}
+
+/// Names of secrets among the inputs of a plan that the tenant does not have.
+async fn unknown_bindings(
+    app: &App,
+    tenant: &Tenant,
+    inputs: &Map<String, Value>,
+) -> Result<Vec<Detail>, Problem> {
+    let bound = inputs.get(SECRETS).and_then(Value::as_object).cloned().unwrap_or_default();
+    if bound.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+    let stored = app.run_blocking(move || vault.with(|vault| vault.list(&tenant))).await??;
+    let is_missing = |name: &str| !stored.iter().any(|secret| secret.name == name);
+    let missing = bound.iter().filter_map(|(param, name)| Some((param, name.as_str()?)));
+    let missing = missing.filter(|(_, name)| is_missing(name)).map(|(param, name)| {
+        let message = format!("there is no secret `{name}`: store it with `windlass secrets set {name}`");
+        Detail::new(format!("inputs.{SECRETS}.{param}"), message)
+    });
+    Ok(missing.collect())
 }
 
 async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), Problem> {

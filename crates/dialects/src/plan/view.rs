@@ -1,0 +1,277 @@
+//! An execution of a plan in the words of the document: `{id, spec, status}`.
+
+use crate::inputs::SECRETS;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use windlass_expr::Template;
+use windlass_kernel::net::{DeclaredOutput, Step, Work};
+use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
+use windlass_protocol::{Binding, PLAN_STEP_KIND, Pipeline, PlanStep, StepInput, StepOutput};
+use windlass_views::{
+    AnswerBudget, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput, execution_id,
+    time,
+};
+
+pub(crate) const VIEW: DialectView = DialectView { name: "plan", lists_unreached: true, build: build_view };
+
+/// Phases of steps, in the order of the document.
+const STEP_PHASES: [&str; 6] = ["init", "waiting", "running", "completed", "failed", "skipped"];
+
+fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
+    let ViewInput { net, history, leases, workflow, .. } = *input;
+    let head = &history.state().head;
+    let mut values = ValueBudget::default();
+    let inputs = budget.show_inputs(&mut values, &head.inputs);
+    let view = PlanView { net, history, leases, newest: newest(history) };
+    let steps = view.steps(budget, &mut values);
+    let schema = workflow.and_then(|workflow| workflow.inputs_schema.as_ref());
+    let mut status = Map::new();
+    status.insert("phase".to_owned(), json!(phase(history.state().phase())));
+    let is_dispatched = !matches!(history.state().phase(), Phase::Blank | Phase::Queued);
+    if let Some(runner) = history.runner.as_ref().filter(|_| is_dispatched) {
+        status.insert("runnerHost".to_owned(), json!(runner));
+    }
+    status.insert("createdAt".to_owned(), json!(time(history.created_at.unwrap_or(head.at))));
+    status.insert("updatedAt".to_owned(), json!(time(head.at)));
+    if let Some(ended_at) = history.ended_at {
+        status.insert("completedAt".to_owned(), json!(time(ended_at)));
+    }
+    status.insert("stepCounts".to_owned(), count(&steps));
+    let was_dispatched = is_dispatched && history.runner.is_some();
+    status.insert(
+        "inputs".to_owned(),
+        json!(if was_dispatched { resolved(schema, &inputs) } else { Vec::new() }),
+    );
+    if history.state().phase() == Phase::Ended(Outcome::Completed) {
+        status.insert("outputs".to_owned(), json!(view.outputs(&steps)));
+    }
+    if let Some(error) = view.error() {
+        status.insert("error".to_owned(), json!(error));
+    }
+    status.insert("steps".to_owned(), Value::Array(steps));
+    let (params, secrets) = split(inputs);
+    let mut spec = Map::new();
+    spec.extend(workflow.map(|workflow| ("planID".to_owned(), json!(workflow.name))));
+    spec.insert("params".to_owned(), params);
+    spec.insert("secrets".to_owned(), secrets);
+    json!({ "id": execution_id(head.id), "spec": spec, "status": status })
+}
+
+fn newest(history: &History) -> BTreeMap<StepId, &Firing> {
+    history.whole().map(|firing| (firing.step, firing)).collect()
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Blank | Phase::Queued => "pending",
+        Phase::Starting => "dispatching",
+        Phase::Running | Phase::Paused | Phase::Draining | Phase::Compensating => "running",
+        Phase::Finalizing => "finalizing",
+        Phase::Ended(Outcome::Completed) => "completed",
+        Phase::Ended(Outcome::Partial | Outcome::Failed) => "failed",
+        Phase::Ended(Outcome::Cancelled) => "cancelled",
+    }
+}
+
+/// Parameters, and the names of secrets.
+fn split(mut inputs: Value) -> (Value, Value) {
+    let secrets = inputs.as_object_mut().and_then(|fields| fields.shift_remove(SECRETS));
+    (inputs, secrets.unwrap_or_else(|| json!({})))
+}
+
+/// How each parameter of the plan was bound.
+fn resolved(schema: Option<&Value>, inputs: &Value) -> Vec<Value> {
+    let declared = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let params = declared.into_iter().flatten().filter(|(name, _)| *name != SECRETS);
+    let bound = |(name, property): (&String, &Value)| {
+        if let Some(secret) = inputs.get(SECRETS).and_then(|secrets| secrets.get(name)) {
+            return json!({ "name": name, "resolvedVia": "callerSecret", "secretName": secret });
+        }
+        let via = match (inputs.get(name), property.get("default")) {
+            (Some(_), _) => "literal",
+            (None, Some(_)) => "default",
+            (None, None) => "unbound",
+        };
+        json!({ "name": name, "resolvedVia": via })
+    };
+    params.map(bound).collect()
+}
+
+/// Number of steps in each phase.
+fn count(steps: &[Value]) -> Value {
+    let count = |phase: &str| steps.iter().filter(|step| step["phase"] == phase).count();
+    STEP_PHASES.iter().map(|phase| ((*phase).to_owned(), json!(count(phase)))).collect::<Map<_, _>>().into()
+}
+
+struct PlanView<'v> {
+    net: &'v Net,
+    history: &'v History,
+    leases: &'v Leases,
+    newest: BTreeMap<StepId, &'v Firing>,
+}
+
+impl PlanView<'_> {
+    fn steps(&self, budget: &mut AnswerBudget<'_>, values: &mut ValueBudget) -> Vec<Value> {
+        self.net.steps().map(|(id, step)| self.step(id, step, budget, values)).collect()
+    }
+
+    fn step(
+        &self,
+        id: StepId,
+        step: &Step,
+        budget: &mut AnswerBudget<'_>,
+        values: &mut ValueBudget,
+    ) -> Value {
+        let firing = self.newest.get(&id).copied();
+        let phase = self.step_phase(firing);
+        let mut entry = json!({ "id": step.name, "phase": phase });
+        let (Some(firing), Some(described)) = (firing, describe_step(step)) else { return entry };
+        if ["running", "completed", "failed"].contains(&phase) {
+            entry["inputs"] = described.inputs.iter().map(input_status).collect();
+        }
+        if phase == "completed" {
+            let result = firing.output.as_ref().map(|held| show(held, budget, values)).unwrap_or_default();
+            let outputs = described.outputs.iter().filter_map(|output| output_status(output, &result));
+            entry["outputs"] = outputs.collect();
+        }
+        if let Some(logs) =
+            firing.metadata.as_ref().and_then(|metadata| metadata.get(PlanStep::LOGS)?.as_array())
+        {
+            entry["logs"] = logs.iter().map(log_status).collect();
+        }
+        if phase == "failed" {
+            let message = firing.failure.as_ref().map(|failure| failure.message.as_str());
+            entry["error"] =
+                json!(message.filter(|_| firing.end != Some(End::Cancelled)).unwrap_or("cancelled"));
+        }
+        entry
+    }
+
+    fn step_phase(&self, firing: Option<&Firing>) -> &'static str {
+        let Some(firing) = firing else {
+            return match self.history.state().phase() {
+                Phase::Blank | Phase::Queued | Phase::Starting | Phase::Running | Phase::Paused => "init",
+                Phase::Draining | Phase::Compensating | Phase::Finalizing | Phase::Ended(_) => "skipped",
+            };
+        };
+        match firing.end {
+            Some(End::Completed) => "completed",
+            Some(End::Failed { .. }) => "failed",
+            Some(End::Skipped(_)) => "skipped",
+            Some(End::Cancelled) if firing.began_at.is_some() => "failed",
+            Some(End::Cancelled) => "skipped",
+            None => self.live_phase(firing),
+        }
+    }
+
+    fn live_phase(&self, firing: &Firing) -> &'static str {
+        match self.history.state().run(firing.run).map(|run| run.state.kind()) {
+            Some(Kind::Waiting) => "waiting",
+            Some(Kind::Offered) if self.leases.contains_key(&firing.run) => "running",
+            Some(
+                Kind::Offered
+                | Kind::Ready
+                | Kind::Backoff
+                | Kind::Delayed
+                | Kind::Manual
+                | Kind::Child
+                | Kind::PausedChild
+                | Kind::Looping,
+            )
+            | None => "init",
+        }
+    }
+
+    /// Outputs of the plan, found in those of the steps. A source that was skipped, or that its step did not write, is left
+    /// out.
+    fn outputs(&self, steps: &[Value]) -> Vec<Value> {
+        let status = |output: &DeclaredOutput| {
+            let step = &self.net.step(output.step).name;
+            let of_step = steps.iter().find(|found| found["id"] == **step)?.get("outputs")?.as_array()?;
+            let mut found = of_step.iter().find(|found| found["name"] == *output.key)?.clone();
+            found["name"] = json!(output.name);
+            if let Some(value) = found.get_mut("value") {
+                *value = windlass_protocol::drill_into(value, &output.drill).cloned().unwrap_or_default();
+            }
+            found["stepRef"] = json!({ "stepID": step, "outputName": output.key });
+            if !output.drill.is_empty() {
+                found["drill"] = json!(output.drill);
+            }
+            Some(found)
+        };
+        self.net.policy().outputs.iter().filter_map(status).collect()
+    }
+
+    /// A failure of the execution itself. Failures of steps are theirs.
+    fn error(&self) -> Option<String> {
+        let (failure, _) = self.history.failure.as_ref()?;
+        let is_cancelled = self.history.state().phase() == Phase::Ended(Outcome::Cancelled);
+        (failure.facts.step.is_none() && !is_cancelled).then(|| failure.message.clone())
+    }
+}
+
+/// Reads the description of a step that its worker gets; none of a step of another dialect.
+pub(crate) fn describe_step(step: &Step) -> Option<PlanStep> {
+    let Work::Task { spec } = &step.work else { return None };
+    let kind = spec.get("tasks").and_then(|tasks| tasks.get(0)?.get("kind")?.as_str());
+    if kind != Some(PLAN_STEP_KIND) {
+        return None;
+    }
+    let pipeline: Pipeline = serde_json::from_value((**spec).clone()).ok()?;
+    let mut config = pipeline.tasks.into_iter().next()?.config;
+    let field = config.get_mut(PlanStep::FIELD)?;
+    *field = Template::compile(field).ok()?.render(&Map::new()).ok()?;
+    PlanStep::read(&config).ok()
+}
+
+fn input_status(input: &StepInput) -> Value {
+    let via = |via: &str| json!({ "name": input.name, "resolvedVia": via });
+    match &input.binding {
+        Binding::Literal { .. } => via("literal"),
+        Binding::Ref { text, .. } => json!({ "name": input.name, "resolvedVia": "ref", "ref": text }),
+        Binding::Default { .. } => via("default"),
+        Binding::Unbound => via("unbound"),
+    }
+}
+
+/// An output as a value or an artifact; none for an output that the step did not write.
+fn output_status(output: &StepOutput, result: &Value) -> Option<Value> {
+    let mut status = json!({ "name": output.name });
+    if !output.metadata.is_empty() {
+        status["metadata"] = json!(output.metadata);
+    }
+    set_value(&mut status, result.get(&output.name)?);
+    Some(status)
+}
+
+fn log_status(log: &Value) -> Value {
+    let mut status = json!({ "stream": log["stream"] });
+    set_value(&mut status, &log["value"]);
+    status
+}
+
+fn set_value(status: &mut Value, value: &Value) {
+    match artifact(value) {
+        Some(artifact) => status["artifact"] = artifact,
+        None => status["value"] = value.clone(),
+    }
+}
+
+/// What a reference to an artifact says about it. An artifact is stored before anything refers to it.
+fn artifact(value: &Value) -> Option<Value> {
+    let digest = windlass_artifact::digest(windlass_artifact::key(value)?)?;
+    let byte = |at: usize| u8::from_str_radix(digest.get(at..at + 2)?, 16).ok();
+    let bytes: Vec<u8> = (0..digest.len()).step_by(2).filter_map(byte).collect();
+    Some(json!({ "size": value.get("bytes"), "checksum": BASE64_STANDARD.encode(bytes), "ready": true }))
+}
+
+/// The result of a step, also if it is stored as an artifact.
+fn show(held: &HeldValue, budget: &mut AnswerBudget<'_>, values: &mut ValueBudget) -> Value {
+    let shown = budget.show(held);
+    match windlass_artifact::key(&shown) {
+        Some(_) => budget.show_inputs(values, &shown),
+        None => (*shown).clone(),
+    }
+}
