@@ -62,7 +62,28 @@ fn make_artifact(value: &Value) -> (Value, Artifact) {
 /// Returns the key for these bytes.
 #[must_use]
 pub fn key_of(bytes: &[u8]) -> String {
-    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    let mut hasher = KeyHasher::default();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+/// Computes the key for bytes that are not in memory at once.
+#[derive(Debug, Default)]
+pub struct KeyHasher(Sha256);
+
+impl KeyHasher {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the key for all bytes so far.
+    #[must_use]
+    pub fn finish(self) -> String {
+        format_key(self.0.finalize().into())
+    }
+}
+
+fn format_key(digest: [u8; 32]) -> String {
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{SCHEME}{hex}")
 }

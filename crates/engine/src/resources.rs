@@ -36,7 +36,9 @@ impl Resources for NoResources {
             ResourceAsk::GetRights => {
                 ResourceReply::Rights(Rights { programs: true, variables: Variables::All })
             }
-            ResourceAsk::GetArtifact { .. } => ResourceReply::Artifact(None),
+            ResourceAsk::GetArtifact { .. } | ResourceAsk::GetArtifactFile { .. } => {
+                ResourceReply::Artifact(None)
+            }
             ResourceAsk::SearchMemory(_) => ResourceReply::Memories(Vec::new()),
             ResourceAsk::FindRoutingKey { .. } => ResourceReply::RoutingKey(None),
             ResourceAsk::OpenSecret { .. }

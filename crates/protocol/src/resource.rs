@@ -8,6 +8,7 @@ use crate::work::Unit;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
+use std::path::PathBuf;
 use windlass_failure::{ErrorClass, Failure};
 use zeroize::Zeroizing;
 
@@ -29,6 +30,8 @@ pub enum ResourceAsk {
     PutArtifact { key: String, body: Body },
     /// Returns a large value that the tenant stored.
     GetArtifact { key: String },
+    /// Returns the same as a file to read from, which is not changed.
+    GetArtifactFile { key: String },
     /// Stores a value of the workflow beyond this execution; the value of an existing key is replaced.
     StoreMemory { key: String, value: Value },
     /// Returns the newest matching values of the workflow first.
@@ -61,11 +64,14 @@ pub struct Body {
     pub length: u64,
     #[serde(skip)]
     pub bytes: Vec<u8>,
+    /// A file with the bytes, in place of `bytes`.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Body {
-        Body { length: bytes.len() as u64, bytes }
+        Body { length: bytes.len() as u64, bytes, file: None }
     }
 }
 

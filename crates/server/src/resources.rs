@@ -39,8 +39,9 @@ impl Resources for FolderResources {
                 .vault
                 .open_for_step(&tenant, &name)
                 .map(|value| ResourceReply::Secret(SecretValue(value))),
-            ResourceAsk::PutArtifact { key, body } => self.put(&tenant, Artifact { key, bytes: body.bytes }),
+            ResourceAsk::PutArtifact { key, body } => self.put(&tenant, key, body),
             ResourceAsk::GetArtifact { key } => self.get(&tenant, &key),
+            ResourceAsk::GetArtifactFile { key } => self.get_file(&tenant, &key),
             ResourceAsk::SearchMemory(search) => self.search(tenant, workflow, search),
             ResourceAsk::FindRoutingKey { target } => self.find_routing_key(&tenant, &target),
             // The engine stores memories of workflows itself.
@@ -51,11 +52,16 @@ impl Resources for FolderResources {
 }
 
 impl FolderResources {
-    fn put(&self, tenant: &Tenant, artifact: Artifact) -> Result<ResourceReply, Box<Failure>> {
+    fn put(&self, tenant: &Tenant, key: String, body: Body) -> Result<ResourceReply, Box<Failure>> {
         if let Some(no_room) = self.storage.no_room(tenant) {
             return Err(Box::new(no_room.failure()));
         }
-        let added = self.artifacts.keep(tenant, &artifact);
+        let Body { length, bytes, file } = body;
+        let added = match file {
+            Some(file) => self.artifacts.keep_file(tenant, &key, &file),
+            None if bytes.len() as u64 == length => self.artifacts.keep(tenant, &Artifact { key, bytes }),
+            None => return Err(cut_off(length)),
+        };
         let added = added.map_err(|error| large_value("ARTIFACT_NOT_KEPT", "stored", &error))?;
         self.usages.add_artifacts(tenant, added);
         Ok(ResourceReply::Stored)
@@ -65,6 +71,13 @@ impl FolderResources {
         let read = self.artifacts.read(tenant, key);
         let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
         Ok(ResourceReply::Artifact(read.map(Body::from)))
+    }
+
+    fn get_file(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
+        let found = self.artifacts.find_file(tenant, key);
+        let found = found.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
+        let body = |(file, length)| Body { length, bytes: Vec::new(), file: Some(file) };
+        Ok(ResourceReply::Artifact(found.map(body)))
     }
 
     fn find_routing_key(
@@ -109,6 +122,11 @@ fn memory(stored: StoredMemory) -> Result<Memory, Box<Failure>> {
 fn large_value(code: &str, done: &str, error: &StoreError) -> Box<Failure> {
     let message = format!("a large value cannot be {done}: {error}");
     Box::new(Failure::new(ErrorClass::Transport, code, message))
+}
+
+fn cut_off(length: u64) -> Box<Failure> {
+    let message = format!("a large value of {length} bytes arrived cut off");
+    Box::new(Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message))
 }
 
 fn no_workflow() -> Box<Failure> {

@@ -44,6 +44,24 @@ impl Artifacts {
         self.keep_for(Some(tenant), &artifact.key, &artifact.bytes)
     }
 
+    /// Does the same with a file of another folder, which is moved. Its content is not compared with the key.
+    pub fn keep_file(&self, tenant: &Tenant, key: &str, file: &Path) -> StoreResult<u64> {
+        let path = self.path(Some(tenant), key).ok_or_else(|| no_key(key))?;
+        let length = fs::metadata(file).map_err(|error| trouble(file, &error))?.len();
+        let is_new = self.put(&path, |to| move_file(file, to)).map_err(|error| trouble(&path, &error))?;
+        Ok(if is_new { length } else { 0 })
+    }
+
+    /// Returns the file of an artifact and its length. Its content is not compared with the key.
+    pub fn find_file(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<(PathBuf, u64)>> {
+        let Some(path) = self.path(Some(tenant), key) else { return Ok(None) };
+        match fs::metadata(&path) {
+            Ok(about) => Ok(Some((path, about.len()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(trouble(&path, &error)),
+        }
+    }
+
     /// None when the tenant has no such artifact, or it is not what it was.
     pub fn read(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Vec<u8>>> {
         self.read_of(Some(tenant), key)
@@ -147,7 +165,7 @@ impl Artifacts {
 
     fn keep_for(&self, tenant: Option<&Tenant>, key: &str, bytes: &[u8]) -> StoreResult<u64> {
         let path = self.path(tenant, key).ok_or_else(|| no_key(key))?;
-        let is_new = self.put(&path, bytes).map_err(|error| trouble(&path, &error))?;
+        let is_new = self.put(&path, |to| write(to, bytes)).map_err(|error| trouble(&path, &error))?;
         Ok(if is_new { bytes.len() as u64 } else { 0 })
     }
 
@@ -159,14 +177,14 @@ impl Artifacts {
     }
 
     /// Returns whether it was not there before.
-    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    fn put(&self, path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<bool> {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
         let is_new = !path.exists();
         if is_new {
             let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
             let unfinished = folder.join(format!(".{}-{number}", std::process::id()));
-            let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
+            let written = write(&unfinished).and_then(|()| fs::rename(&unfinished, path));
             if written.is_err() {
                 // The first error is the one to report.
                 let _ = fs::remove_file(&unfinished);
@@ -183,6 +201,15 @@ impl Artifacts {
         }
         Ok(is_new)
     }
+}
+
+/// Moves a file and syncs it. Folders on other file systems cannot be moved from, so the file is copied then.
+fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::rename(from, to).is_err() {
+        fs::copy(from, to)?;
+        fs::remove_file(from)?;
+    }
+    File::open(to)?.sync_all()
 }
 
 /// Before the digits of a key.

@@ -3,10 +3,11 @@
 use crate::failure::failure;
 use crate::pool::Port;
 use std::fmt;
+use std::path::PathBuf;
 use tokio::sync::oneshot;
 use windlass_artifact::Artifact;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights,
+    Body, Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights,
     RoutingTarget, Unit,
 };
 use windlass_secrets::Zeroizing;
@@ -94,6 +95,25 @@ impl Claim {
             }
         }
         Ok(loaded)
+    }
+
+    /// Returns a large value, in memory or as a file.
+    pub(crate) async fn load_file(&self, key: &str) -> Result<Option<Body>, Box<Failure>> {
+        match self.ask(ResourceAsk::GetArtifactFile { key: key.to_owned() }).await? {
+            ResourceReply::Artifact(body) => Ok(body),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Stores the content of a file, which is moved away.
+    pub(crate) async fn keep_file(
+        &self,
+        key: String,
+        length: u64,
+        file: PathBuf,
+    ) -> Result<(), Box<Failure>> {
+        let body = Body { length, bytes: Vec::new(), file: Some(file) };
+        self.ask(ResourceAsk::PutArtifact { key, body }).await.map(drop)
     }
 
     /// Stores large values before anything refers to them.

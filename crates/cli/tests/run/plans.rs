@@ -304,7 +304,7 @@ steps:
     script: |
       cp context/token outputs/echo
       stat -c %a context/token > outputs/mode
-      for n in $(seq 1 9000); do cat context/token; echo; done > outputs/large
+      yes "$(cat context/token)" | head -n 100000 > outputs/large
       echo "out $(cat context/token)"; echo "err $(cat context/token)" >&2
   args: {refs: {token: params.token}}
 - {id: fail, action: {script: "cat context/token >&2; exit 1", params: [{name: token}]}, args: {refs: {token: params.token}}}
@@ -325,7 +325,7 @@ output: {echo: steps.use.outputs.echo}
     assert_eq!(output(find(&run, "use"), "mode")["value"], "600\n");
     assert!(!run.to_string().contains(VALUE), "{run}");
     assert!(
-        output(find(&run, "use"), "large")["artifact"]["size"].as_u64().is_some_and(|size| size > 65_536)
+        output(find(&run, "use"), "large")["artifact"]["size"].as_u64().is_some_and(|size| size > 1_000_000)
     );
     for file in files(&place.data()) {
         let bytes = fs::read(&file).unwrap_or_default();
@@ -347,8 +347,8 @@ fn pln_25_pln_26_pln_30_large_outputs_and_logs_are_artifacts_with_size_and_check
         r#"
 steps:
 - id: make
-  action: {script: "head -c 200000 /dev/zero | tr '\\0' x > outputs/big; cat outputs/big; printf 'a\\377b' > outputs/binary; echo '{\"$artifact\": \"sha256:0\"}' > outputs/fake.json; : > outputs/empty", outputs: [{name: big}, {name: binary}, {name: fake, schema: {}}, {name: empty}, {name: absent}]}
-- {id: use, action: {script: "wc -c < context/big > outputs/n; cat context/fake.json > outputs/fake", params: [{name: big}, {name: fake, schema: {}}], outputs: [{name: n}, {name: fake}]}, args: {refs: {big: steps.make.outputs.big, fake: steps.make.outputs.fake}}}
+  action: {script: "head -c 200000 /dev/zero | tr '\\0' x > outputs/big; cat outputs/big; printf 'a\\377b' > outputs/binary; echo '{\"$artifact\": \"sha256:0\"}' > outputs/fake.json; : > outputs/empty; head -c 3000000 /dev/zero | tr '\\0' y > outputs/huge", outputs: [{name: big}, {name: huge}, {name: binary}, {name: fake, schema: {}}, {name: empty}, {name: absent}]}
+- {id: use, action: {script: "cat context/big context/huge | wc -c > outputs/n; cat context/fake.json > outputs/fake", params: [{name: big}, {name: huge}, {name: fake, schema: {}}], outputs: [{name: n}, {name: fake}]}, args: {refs: {big: steps.make.outputs.big, huge: steps.make.outputs.huge, fake: steps.make.outputs.fake}}}
 output: {big: steps.make.outputs.big, n: steps.use.outputs.n}
 "#,
     );
@@ -366,7 +366,7 @@ output: {big: steps.make.outputs.big, n: steps.use.outputs.n}
     assert!(output(make, "fake").get("artifact").is_some(), "what looks like a reference is none");
     assert_eq!(output(make, "empty")["value"], "");
     assert!(make["outputs"].as_array().is_some_and(|all| all.iter().all(|one| one["name"] != "absent")));
-    assert_eq!(output(find(&run, "use"), "n")["value"], "200000\n");
+    assert_eq!(output(find(&run, "use"), "n")["value"], "3200000\n");
     assert_eq!(output(find(&run, "use"), "fake")["value"], "{\"$artifact\": \"sha256:0\"}\n");
     assert_eq!(output(&run["view"]["status"], "big")["artifact"]["size"], 200_000);
 }

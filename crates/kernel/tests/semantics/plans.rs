@@ -249,5 +249,5 @@ fn pln_28_declared_outputs_are_found_in_those_of_steps_and_fail_the_execution_if
 }
 
 fn outputs_of(drive: &Drive) -> serde_json::Value {
-    windlass_kernel::outputs(&drive.net, &drive.journal)
+    outputs(&drive.net, &drive.journal)
 }

@@ -172,7 +172,7 @@ impl Stored {
                 self.artifacts.insert((tenant, key), body.bytes);
                 ResourceReply::Stored
             }
-            ResourceAsk::GetArtifact { key } => {
+            ResourceAsk::GetArtifact { key } | ResourceAsk::GetArtifactFile { key } => {
                 ResourceReply::Artifact(self.artifacts.get(&(tenant, key)).cloned().map(Body::from))
             }
             ResourceAsk::StoreMemory { key, value } => {

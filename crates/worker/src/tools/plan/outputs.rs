@@ -8,22 +8,34 @@ use super::unusable;
 use crate::failure::{failure, invalid};
 use serde_json::{Map, Value, json};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use windlass_artifact::{Artifact, INLINE_BYTES, is_reference, key_of};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windlass_artifact::{Artifact, INLINE_BYTES, KeyHasher, is_reference, key_of};
 use windlass_protocol::{DRILLED_BYTES_MAX, ErrorClass, Failure, PlanStep, StepOutput};
+use windlass_secrets::Redactor;
 
-/// Bytes of one output. It is held in memory on its way to the store.
-const OUTPUT_MAX: u64 = 64 << 20;
+/// Bytes of one output. A larger one belongs to a store of its own.
+const OUTPUT_MAX: u64 = 64 << 30;
+
+/// Bytes of a file that are held in memory. A larger one is streamed, and its content is not checked.
+const READ_MAX: u64 = DRILLED_BYTES_MAX;
+
+/// Bytes of a stream that are read at once.
+const PIECE: usize = 256 * 1024;
 
 /// Inline bytes of all outputs of a step together, so that the result itself stays small.
 const INLINE_TOTAL: usize = INLINE_BYTES / 2;
 
 /// An output as its program wrote it.
-struct Written {
-    is_json: bool,
-    bytes: Vec<u8>,
+enum Written {
+    Bytes {
+        is_json: bool,
+        bytes: Vec<u8>,
+    },
+    /// Too large to be held.
+    File(File),
 }
 
 /// Reads the declared outputs. One that was not written is absent, which is no failure.
@@ -33,8 +45,13 @@ pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> 
         let (folder, name) = (place.dir.join("outputs"), output.name.clone());
         let written =
             blocking(move || read(&folder, &name)).await.map_err(|error| unreadable(output, &error))?;
-        if let Some(written) = written {
-            store.add(output, written).await?;
+        match written {
+            None => {}
+            Some(Written::Bytes { is_json, bytes }) => store.add(output, is_json, bytes).await?,
+            Some(Written::File(file)) => {
+                let copy = place.logs.join(format!("{}.part", output.name));
+                store.add_file(output, file, copy).await?;
+            }
         }
     }
     Ok(store.finish())
@@ -53,7 +70,7 @@ pub(super) async fn store_values(
                 (Value::String(text), None) => text.clone().into_bytes(),
                 _ => value.to_string().into_bytes(),
             };
-            store.add(output, Written { is_json: output.schema.is_some(), bytes }).await?;
+            store.add(output, output.schema.is_some(), bytes).await?;
         }
     }
     Ok(store.finish())
@@ -84,8 +101,22 @@ impl<'d> Store<'d> {
         Store { desk, result: Map::new(), inline: 0, keys: Vec::new() }
     }
 
-    async fn add(&mut self, output: &StepOutput, written: Written) -> Result<(), Box<Failure>> {
-        let Written { is_json, bytes } = written;
+    /// Streams a file into an artifact.
+    async fn add_file(&mut self, output: &StepOutput, file: File, copy: PathBuf) -> Result<(), Box<Failure>> {
+        if output.in_condition {
+            return Err(too_large_for_condition(output));
+        }
+        let (redactor, to) = (self.desk.kit.keeper.redactor(), copy.clone());
+        let copied = blocking(move || copy_redacted(file, &to, redactor)).await;
+        let (key, length) = copied.map_err(|error| unusable(&error))?;
+        self.desk.kit.claim.keep_file(key.clone(), length, copy).await?;
+        let reference = json!({ windlass_artifact::ARTIFACT: key, "bytes": length });
+        self.keys.push(reference.clone());
+        self.result.insert(output.name.clone(), reference);
+        Ok(())
+    }
+
+    async fn add(&mut self, output: &StepOutput, is_json: bool, bytes: Vec<u8>) -> Result<(), Box<Failure>> {
         let is_json = is_json || output.schema.is_some();
         let length = bytes.len();
         let value = match is_json && length as u64 <= DRILLED_BYTES_MAX {
@@ -93,11 +124,7 @@ impl<'d> Store<'d> {
             false => std::str::from_utf8(&bytes).ok().filter(|_| !is_json).map(|text| json!(text)),
         };
         if output.in_condition && (value.is_none() || length as u64 > DRILLED_BYTES_MAX) {
-            let message = format!(
-                "output `{}` is read by a condition, so it must be text or JSON of at most {DRILLED_BYTES_MAX} bytes",
-                output.name
-            );
-            return Err(failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message));
+            return Err(too_large_for_condition(output));
         }
         let fits = output.in_condition || self.inline + length <= INLINE_TOTAL;
         let value = match value.filter(|value| fits && !is_reference(value)) {
@@ -121,6 +148,38 @@ impl<'d> Store<'d> {
         }
         Value::Object(self.result)
     }
+}
+
+fn too_large_for_condition(output: &StepOutput) -> Box<Failure> {
+    let message = format!(
+        "output `{}` is read by a condition, so it must be text or JSON of at most {DRILLED_BYTES_MAX} bytes",
+        output.name
+    );
+    failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message)
+}
+
+/// Copies a file without values of secrets. Returns the key and the length of the copy.
+fn copy_redacted(mut from: File, to: &Path, redactor: Arc<Redactor>) -> io::Result<(String, u64)> {
+    let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut stream = windlass_secrets::Stream::new(redactor);
+    let (mut hasher, mut length, mut piece) = (KeyHasher::default(), 0, vec![0; PIECE]);
+    let mut write = |given: Vec<u8>| {
+        hasher.update(&given);
+        length += given.len() as u64;
+        copy.write_all(&given)
+    };
+    loop {
+        let read = from.read(&mut piece)?;
+        if read == 0 {
+            break;
+        }
+        write(stream.push(&piece[..read]))?;
+        if stream.is_full() {
+            write(stream.spill())?;
+        }
+    }
+    write(stream.end())?;
+    Ok((hasher.finish(), length))
 }
 
 fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
@@ -179,10 +238,13 @@ fn read(folder: &Path, name: &str) -> io::Result<Option<Written>> {
             Ok(_) => {}
         }
         let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let file: File = OpenOptions::new().read(true).custom_flags(flags).open(&path)?;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&path)?;
+        if file.metadata()?.len() > READ_MAX {
+            return Ok(Some(Written::File(file)));
+        }
         let mut bytes = Vec::new();
-        file.take(OUTPUT_MAX).read_to_end(&mut bytes)?;
-        return Ok(Some(Written { is_json, bytes }));
+        file.take(READ_MAX).read_to_end(&mut bytes)?;
+        return Ok(Some(Written::Bytes { is_json, bytes }));
     }
     Ok(None)
 }

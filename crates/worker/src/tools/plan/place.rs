@@ -7,11 +7,11 @@ use super::{outputs, unusable};
 use crate::pool::whole::execution_folder;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use windlass_protocol::{Failure, RoutingTarget, StepLog};
+use windlass_protocol::{Body, Failure, RoutingTarget, StepLog};
 
 /// Variables of the routing context. Those of the worker itself never reach a step.
 pub(super) const ROUTING_VARIABLES: &[&str] =
@@ -70,16 +70,20 @@ impl StepPlace {
         desk: &Desk,
     ) -> Result<(), Box<Failure>> {
         for input in inputs {
-            let bytes = match &input.value {
-                InputValue::Inline(value) if input.is_json => value.to_string().into_bytes(),
-                InputValue::Inline(value) => plain_text(value).into_bytes(),
+            let path = self.context_file(input);
+            let body: Body = match &input.value {
+                InputValue::Inline(value) if input.is_json => value.to_string().into_bytes().into(),
+                InputValue::Inline(value) => plain_text(value).into_bytes().into(),
                 InputValue::Artifact(key) => {
-                    let loaded = desk.kit.claim.load(vec![key.clone()]).await?.pop();
-                    loaded.and_then(|(_, bytes)| bytes).ok_or_else(|| crate::pipeline::not_available(key))?
+                    let loaded = desk.kit.claim.load_file(key).await?;
+                    loaded.ok_or_else(|| crate::pipeline::not_available(key))?
                 }
             };
-            let path = self.context_file(input);
-            blocking(move || private_file(&path, 0o600, &bytes)).await.map_err(|error| unusable(&error))?;
+            let written = blocking(move || match &body.file {
+                Some(file) => copy_file(file, &path),
+                None => private_file(&path, 0o600, &body.bytes),
+            });
+            written.await.map_err(|error| unusable(&error))?;
         }
         Ok(())
     }
@@ -193,6 +197,12 @@ fn certificates() -> String {
 
 fn private_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(dir)
+}
+
+/// A copy, and not a link: the program may change its input.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    io::copy(&mut File::open(from)?, &mut copy).map(drop)
 }
 
 fn private_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
