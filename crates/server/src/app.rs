@@ -10,6 +10,7 @@ use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::page::SignInCodes;
+use crate::plans::Plans;
 use crate::problem::{Problem, ProblemCode};
 use crate::readers::Readers;
 use crate::remote::RemoteWorkers;
@@ -26,8 +27,9 @@ use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
-use windlass_engine::{Answer, Handle, Request};
-use windlass_store::{Applied, AuditSeal, Entry, Tenant};
+use windlass_engine::{Answer, Folder, Handle, Request};
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{Applied, Artifacts, AuditSeal, Entry, Tenant};
 
 /// Time that `/readyz` waits for the engine: longer than a slow disk takes for a batch, shorter than usual probe timeouts.
 const READY_WITHIN: Duration = Duration::from_secs(2);
@@ -59,6 +61,7 @@ pub struct App {
     pub compiling: Compiling,
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
+    pub plans: Plans,
     pub(crate) sign_in_codes: SignInCodes,
     /// Rings when schedules or their runs have changed.
     pub schedule_bell: Notify,
@@ -140,6 +143,7 @@ impl App {
             compiling: Compiling::default(),
             versions,
             estimates: Estimates::default(),
+            plans: Plans::default(),
             sign_in_codes: SignInCodes::default(),
             schedule_bell: Notify::new(),
             routing_bell: Notify::new(),
@@ -174,6 +178,12 @@ impl App {
             Answer::Kept(applied) => Ok(applied),
             other => Err(unexpected_answer(&other)),
         }
+    }
+
+    /// Returns the large values of all tenants.
+    #[must_use]
+    pub fn artifacts(&self) -> Artifacts {
+        Sqlite::artifacts_beside(&Folder::store(&self.settings.data))
     }
 
     /// Runs work that blocks on a thread for blocking work.

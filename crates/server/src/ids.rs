@@ -3,7 +3,7 @@
 use crate::host::now;
 use crate::problem::Problem;
 use windlass_kernel::ExecutionId;
-use windlass_store::{DeadLetterId, ScheduleId, ScheduleRunId, WorkflowId};
+use windlass_store::{ActionId, DeadLetterId, ScheduleId, ScheduleRunId, WorkflowId};
 
 const DIGITS: usize = 32;
 
@@ -27,7 +27,14 @@ fn has_dashes(text: &str) -> bool {
 
 /// Parses the id of a workflow. A malformed id is answered like an unknown one.
 pub fn workflow(text: &str) -> Result<WorkflowId, Problem> {
-    number("wf_", text).map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
+    // A plan is a workflow, too.
+    let id = number("wf_", text).or_else(|| number("pl_", text));
+    id.map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
+}
+
+/// Parses the id of a plan. A malformed id is answered like an unknown one.
+pub fn plan(text: &str) -> Result<WorkflowId, Problem> {
+    number("pl_", text).map(WorkflowId).ok_or_else(|| Problem::not_found("plan", text))
 }
 
 /// Parses the id of an execution. A malformed id is answered like an unknown one.
@@ -48,6 +55,16 @@ pub fn schedule_run(text: &str) -> Result<ScheduleRunId, Problem> {
 /// Parses the id of a dead letter. A malformed id is answered like an unknown one.
 pub fn dead_letter(text: &str) -> Result<DeadLetterId, Problem> {
     number("dlq_", text).map(DeadLetterId).ok_or_else(|| Problem::not_found("dead letter", text))
+}
+
+#[must_use]
+pub fn format_action(id: ActionId) -> String {
+    format!("act_{:032x}", id.0)
+}
+
+#[must_use]
+pub fn format_plan(id: WorkflowId) -> String {
+    format!("pl_{:032x}", id.0)
 }
 
 #[must_use]

@@ -36,6 +36,7 @@ mod logging;
 mod metrics;
 mod page;
 mod people;
+mod plans;
 mod problem;
 mod readers;
 mod remote;

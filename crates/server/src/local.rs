@@ -144,7 +144,7 @@ impl Local {
         url: &str,
         headers: &[(&str, String)],
         body: Vec<u8>,
-    ) -> anyhow::Result<(u16, String)> {
+    ) -> anyhow::Result<(u16, Vec<u8>)> {
         if let Some(embedded) = &self.embedded
             && let Ok(fatal) = embedded.ended().try_recv()
         {
@@ -157,7 +157,7 @@ impl Local {
         let response = self.router.clone().oneshot(request.body(Body::from(body))?).await?;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await?;
-        Ok((parts.status.as_u16(), String::from_utf8(bytes.into())?))
+        Ok((parts.status.as_u16(), bytes.into()))
     }
 
     /// Ends the socket, the pool and the engine; what was decided is on disk.

@@ -67,6 +67,17 @@ impl Artifacts {
         self.read_of(Some(tenant), key)
     }
 
+    /// Opens the file of an artifact, for values that are too large to be read at once. Its content is not compared with its
+    /// digest. None when the tenant has no such artifact.
+    pub fn open(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<File>> {
+        let Some(path) = self.path(Some(tenant), key) else { return Ok(None) };
+        match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(trouble(&path, &error)),
+        }
+    }
+
     /// The value it represents.
     pub fn value(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Arc<Value>>> {
         Ok(self.read(tenant, key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))

@@ -41,6 +41,10 @@ pub trait Catalog: Reader {
         key: &IdempotencyKey,
     ) -> StoreResult<Option<(ExecutionId, [u8; 32])>>;
 
+    /// Counts executions of a workflow, up to a bound.
+    fn count_executions(&mut self, tenant: &Tenant, workflow: WorkflowId, bound: usize)
+    -> StoreResult<usize>;
+
     /// How long the newest completed executions of a workflow took, in milliseconds.
     fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, limit: usize) -> StoreResult<Vec<u64>>;
 }
@@ -51,6 +55,8 @@ pub struct WorkflowQuery {
     pub status: Option<WorkflowStatus>,
     /// Part of the name, whatever its case.
     pub search: Option<String>,
+    /// Dialect of the newest version.
+    pub dialect: Option<String>,
     pub limit: usize,
     pub offset: usize,
 }
@@ -66,6 +72,8 @@ pub struct StoredWorkflow {
     pub version: u32,
     pub definition: DefinitionId,
     pub dialect: String,
+    /// None: it was not recorded.
+    pub created_by: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

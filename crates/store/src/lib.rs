@@ -47,7 +47,7 @@ pub use entry::{Entry, WorkflowStatus};
 pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
-pub use origin::{IdempotencyKey, Options, Origin, Priority, Tenant, Webhook};
+pub use origin::{IdempotencyKey, Options, Origin, Priority, Runner, Tenant, Webhook};
 pub use outbox::{
     DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,
     StoredDelivery,

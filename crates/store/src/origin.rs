@@ -102,6 +102,18 @@ pub struct Options {
     /// Users who started the executions that this one continues or is a part of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<String>,
+    /// Workers that run its steps. None: the workers of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Runner>,
+}
+
+/// A group of workers outside of the server, as far as they are in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Runner {
+    pub group: String,
+    /// None: workers of every cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 /// Whoever works on the data folder itself is its owner.
@@ -116,6 +128,7 @@ impl Default for Options {
             webhook: None,
             restricted: false,
             makers: Vec::new(),
+            runner: None,
         }
     }
 }

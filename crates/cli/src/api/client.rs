@@ -227,7 +227,7 @@ impl Client {
                 let text = match answer {
                     // The folder may have another holder now.
                     Err(ApiError::Unreachable(_)) => self.text(request.clone())?,
-                    answer => accept(answer?)?,
+                    answer => accept_text(answer?)?,
                 };
                 answers.push(parse_json(&text)?);
             }
@@ -237,12 +237,18 @@ impl Client {
 
     /// A request to a folder whose holder ends meanwhile goes to the next holder, or to an engine in this process.
     pub fn text(&self, request: ApiRequest) -> Result<String, ApiError> {
+        let bytes = self.bytes(request)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The same, for an answer that is not text.
+    pub fn bytes(&self, request: ApiRequest) -> Result<Vec<u8>, ApiError> {
         let is_idempotent = [Method::GET, Method::PUT, Method::DELETE].contains(&request.method);
         let may_repeat = is_idempotent || request.has_key();
         let until = Instant::now() + REOPEN_WITHIN;
         loop {
             let connection = self.connection.borrow().clone();
-            match self.runtime.block_on(connection.send(request.clone())) {
+            match self.runtime.block_on(connection.send_bytes(request.clone())) {
                 Err(ApiError::Unreachable(why)) if why.is_unsent || may_repeat => {
                     drop(connection);
                     if Instant::now() >= until || !self.reopen()? {
@@ -275,11 +281,15 @@ impl ApiRequest {
     }
 }
 
-fn accept((status, text): (u16, String)) -> Result<String, ApiError> {
+fn accept((status, bytes): (u16, Vec<u8>)) -> Result<Vec<u8>, ApiError> {
     match (200..300).contains(&status) {
-        true => Ok(text),
-        false => Err(ApiError::Refused(Refusal::of(status, &text))),
+        true => Ok(bytes),
+        false => Err(ApiError::Refused(Refusal::of(status, &String::from_utf8_lossy(&bytes)))),
     }
+}
+
+fn accept_text((status, text): (u16, String)) -> Result<String, ApiError> {
+    accept((status, text.into_bytes())).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn parse_json(text: &str) -> Result<Value, ApiError> {

@@ -107,8 +107,14 @@ impl Connection {
         }
     }
 
-    /// Returns the status and the body of the answer.
+    /// Returns the status and the body of the answer, which is text.
     pub async fn send(&self, request: ApiRequest) -> Result<(u16, String), ApiError> {
+        let (status, bytes) = self.send_bytes(request).await?;
+        Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Returns the status and the body of the answer.
+    pub async fn send_bytes(&self, request: ApiRequest) -> Result<(u16, Vec<u8>), ApiError> {
         let ApiRequest { method, url, headers, body } = request;
         match self {
             Connection::Http { http, token, socket } => {
@@ -121,7 +127,7 @@ impl Connection {
                 }
                 let answer = async {
                     let response = sent.send().await?;
-                    Ok((response.status().as_u16(), response.text().await?))
+                    Ok((response.status().as_u16(), response.bytes().await?.to_vec()))
                 };
                 let server = socket.is_none().then_some(&url);
                 answer.await.map_err(|error| ApiError::Unreachable(Unreachable::new(server, &error)))

@@ -1,5 +1,6 @@
 //! One file per noun of the command line.
 
+pub mod actions;
 pub mod admin;
 pub mod bench;
 mod compensation;
@@ -11,6 +12,7 @@ mod family;
 pub mod graph;
 pub mod internal;
 pub mod page;
+pub mod plans;
 mod report;
 pub mod routing;
 pub mod run;

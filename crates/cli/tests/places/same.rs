@@ -41,6 +41,11 @@ const TICK: &str = "name: tick
 schedule: {kind: cron, expr: 0 6 1 1 *}
 target: {kind: shell, command: 'true'}
 ";
+const ACTION: &str = "name: greet
+script: echo hi
+";
+const PLAN: &str = "spec: {steps: [{id: hello, action: greet}]}
+";
 const BAD: &str = "workflow:
 - {step: a, next: nowhere}
 ";
@@ -161,6 +166,20 @@ const STORY: &[Row] = &[
     Row("clusters put eu --json", 0, ""),
     Row("clusters list", 0, ""),
     Row("clusters delete local", 1, ""),
+    Row("actions put action.yaml --json", 0, ""),
+    Row("actions put bad.yaml", 2, ""),
+    Row("actions put bad.yaml --name bad", 2, ""),
+    Row("actions list", 0, ""),
+    Row("actions get greet --json --revision 2", 2, ""),
+    Row("actions revisions greet", 0, ""),
+    Row("actions disable greet", 0, ""),
+    Row("plans create plan.yaml --json", 2, ""),
+    Row("actions enable greet --json", 0, ""),
+    Row("plans create plan.yaml --json", 0, ""),
+    Row("plans create bad.yaml", 2, ""),
+    Row("plans list", 0, ""),
+    Row("plans get pl_00000000000000000000000000000000", 2, ""),
+    Row("actions delete greet --json", 0, ""),
     Row("workers list --json", 0, ""),
     Row("workers list", 0, ""),
     Row("graph work.yaml", 0, ""),
@@ -197,6 +216,8 @@ fn report(place: &Place) -> Vec<String> {
     place.write("ask.yaml", ASK);
     place.write("confirm.yaml", CONFIRM);
     place.write("tick.yaml", TICK);
+    place.write("action.yaml", ACTION);
+    place.write("plan.yaml", PLAN);
     let (mut normal, mut known) = (Normal::default(), BTreeMap::<&str, String>::new());
     let output = STORY.iter().map(|Row(asked, code, keeps)| {
         let (asked_words, input) = asked.split_once(" < ").unwrap_or((asked, ""));

@@ -23,18 +23,20 @@ impl Things {
             let put = server.request(Method::PUT, &format!("/api/v1/{noun}/lab")).json(&json!({}));
             assert_eq!(put.send().unwrap().status(), StatusCode::OK);
         }
+        let plan = planned(server);
         let token = token["id"].as_str().unwrap().to_owned();
         let (execution, delivery) = executed(server, &workflow);
         let artifact = artifact(server, &execution);
         let named = [("versions", "1"), ("tenants", "default"), ("secrets", "api-key"), ("actions", "start")];
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
-        things.push(("quarantine", execution.clone()));
+        things.extend(["quarantine", "plan-executions"].map(|noun| (noun, execution.clone())));
         let labs = ["runner-groups", "clusters", "sandboxes", "route-groups"];
         things.extend(labs.map(|noun| (noun, "lab".to_owned())));
         things.push(("values", value(server, &execution)));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         things.extend(scheduled(server));
+        things.extend(plan);
         Things(things)
     }
 
@@ -66,6 +68,18 @@ fn executed(server: &Server, workflow: &str) -> (String, String) {
             .map(str::to_owned)
     });
     (execution, delivery)
+}
+
+/// A plan, and an action with the name of a node.
+fn planned(server: &Server) -> Vec<(&'static str, String)> {
+    let action =
+        server.request(Method::PUT, "/api/v1/actions/start").header("Content-Type", "application/yaml");
+    assert_eq!(action.body("script: 'true'").send().unwrap().status(), StatusCode::OK);
+    let spec = json!({ "steps": [{ "id": "start", "action": "start" }] });
+    let (status, plan) = server.post("/api/v1/plans", &json!({ "spec": spec }));
+    assert_eq!(status, StatusCode::CREATED, "{plan}");
+    let (step, output) = ("start".to_owned(), "none".to_owned());
+    vec![("plans", plan["id"].as_str().unwrap().to_owned()), ("steps", step), ("outputs", output)]
 }
 
 /// A schedule whose only run has failed.

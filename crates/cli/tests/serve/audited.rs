@@ -114,6 +114,7 @@ fn every_change_leaves_one_row_and_what_changes_nothing_leaves_none() {
     executions(&mut admin, &server);
     schedules(&mut admin, &server);
     registry(&mut admin);
+    plans(&mut admin);
     let document = read_answer(server.get("/api/openapi.json")).1;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in ["post", "put", "patch", "delete"] {
@@ -162,6 +163,25 @@ fn registry(admin: &mut Admin<'_>) {
         admin.does((Method::DELETE, each), &["lab"], None, &format!("{action}.delete"));
         admin.fails((Method::DELETE, each), &["lab"], None, 404);
     }
+}
+
+fn plans(admin: &mut Admin<'_>) {
+    let each = "/api/v1/actions/{name}";
+    let text = |source: &str| Some(json!(source));
+    admin.does((Method::PUT, each), &["greet"], text("script: 'true'"), "action.put");
+    let (status, _) = admin.send(&Method::PUT, each, &["greet"], text("script: 'true'"));
+    assert_eq!((status, admin.rows().len()), (StatusCode::OK, admin.seen), "the same document is no change");
+    admin.does((Method::PATCH, each), &["greet"], Some(json!({ "enabled": false })), "action.disable");
+    admin.does((Method::PATCH, each), &["greet"], Some(json!({ "enabled": true })), "action.enable");
+    let spec = json!({ "steps": [{ "id": "a", "action": "greet" }] });
+    let plan =
+        admin.does((Method::POST, "/api/v1/plans"), &[], Some(json!({ "spec": spec })), "workflow.create");
+    let nowhere = json!({ "planID": plan["id"], "cluster": "mars", "runner": "default" });
+    admin.fails((Method::POST, "/api/v1/plan-executions"), &[], Some(json!({ "spec": nowhere })), 400);
+    let (cancel, unknown) = ("/api/v1/plan-executions/{id}/cancel", "0".repeat(32));
+    admin.fails((Method::PUT, cancel), &[&unknown], Some(json!({})), 404);
+    admin.does((Method::DELETE, each), &["greet"], None, "action.delete");
+    admin.fails((Method::DELETE, each), &["greet"], None, 404);
 }
 
 /// A link is in memory only; the session that it begins is a token.

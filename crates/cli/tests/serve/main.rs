@@ -25,6 +25,7 @@ mod nodes;
 mod operations;
 mod orchestration;
 mod people;
+mod plans;
 mod reading;
 mod receiver;
 mod refusals;

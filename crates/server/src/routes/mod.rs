@@ -1,5 +1,6 @@
 //! All routes, one file per noun. Each router carries its part of the OpenAPI document.
 
+pub(crate) mod actions;
 mod audit;
 pub(crate) mod clusters;
 mod dead_letters;
@@ -10,6 +11,8 @@ mod hooks;
 mod me;
 mod nodes;
 pub(crate) mod paging;
+mod plan_executions;
+pub(crate) mod plans;
 mod quarantine;
 mod route_groups;
 mod runner_groups;
@@ -87,6 +90,9 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(tasks::router())
         .merge(workers::router())
         .merge(runner_groups::router())
+        .merge(actions::router())
+        .merge(plans::router())
+        .merge(plan_executions::router())
         .merge(clusters::router())
         .merge(sandboxes::router())
         .merge(route_groups::router())

@@ -77,7 +77,7 @@ pub fn workflows_are_listed_by_status_and_name_until_they_are_deleted<P: ServerS
     let mut reader = reader(&store);
     let mut list = |status, search: Option<&str>, limit, offset| -> Vec<u128> {
         let search = search.map(str::to_owned);
-        let query = WorkflowQuery { tenant: tenant.clone(), status, search, limit, offset };
+        let query = WorkflowQuery { tenant: tenant.clone(), status, search, dialect: None, limit, offset };
         reader.workflows(&query).expect("a list").into_iter().map(|workflow| workflow.id.0).collect()
     };
     assert_eq!(list(None, None, 9, 0), [3, 2]);

@@ -2,7 +2,7 @@
 
 use super::SqliteReader;
 use super::columns::{Columns, ENDED, limit, read_row, workflow_bytes};
-use super::statements::{query_all, query_first};
+use super::statements::{query_all, query_count, query_first};
 use crate::catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 use crate::commit::{StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
@@ -66,13 +66,14 @@ fn read_definition(row: &Row<'_>) -> StoreResult<StoredDefinition> {
     })
 }
 
-const WORKFLOW: &str = "SELECT w.id, w.name, w.status, w.created_at, w.updated_at, d.version, d.id, d.dialect \
-     FROM workflows w JOIN definitions d ON d.workflow = w.key \
+const WORKFLOW: &str = "SELECT w.id, w.name, w.status, w.created_at, w.updated_at, d.version, d.id, d.dialect, \
+     w.created_by FROM workflows w JOIN definitions d ON d.workflow = w.key \
      AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
      WHERE w.tenant = ?1 AND w.deleted_at IS NULL";
 
 fn read_workflow(row: &Row<'_>) -> StoreResult<StoredWorkflow> {
-    Ok(read_row![row, StoredWorkflow: id name status created_at updated_at version definition dialect])
+    Ok(read_row![row, StoredWorkflow: id name status created_at updated_at version definition dialect
+        created_by])
 }
 
 impl Catalog for SqliteReader {
@@ -85,11 +86,12 @@ impl Catalog for SqliteReader {
     fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>> {
         let sql = format!(
             "{WORKFLOW} AND (?2 IS NULL OR w.status = ?2) AND (?3 IS NULL OR instr(lower(w.name), lower(?3)) > 0) \
+             AND (?6 IS NULL OR d.dialect = ?6) \
              AND NOT EXISTS (SELECT 1 FROM schedules s WHERE s.definition = w.id) ORDER BY w.key DESC LIMIT ?4 OFFSET ?5"
         );
         let status = query.status.map(WorkflowStatus::name);
         let bounds = (limit(query.limit), limit(query.offset));
-        let values = params![query.tenant.0, status, query.search, bounds.0, bounds.1];
+        let values = params![query.tenant.0, status, query.search, bounds.0, bounds.1, query.dialect];
         query_all(&self.conn, &sql, values, read_workflow)
     }
 
@@ -144,6 +146,17 @@ impl Catalog for SqliteReader {
         })?;
         let held = found.filter(|(.., holder)| holds_key(holder, key));
         Ok(held.map(|(execution, request, _)| (execution, request)))
+    }
+
+    fn count_executions(
+        &mut self,
+        tenant: &Tenant,
+        workflow: WorkflowId,
+        bound: usize,
+    ) -> StoreResult<usize> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM executions WHERE workflow = \
+                   (SELECT max(key) FROM workflows WHERE id = ?2 AND tenant = ?1) LIMIT ?3)";
+        query_count(&self.conn, sql, params![tenant.0, workflow_bytes(workflow), limit(bound)])
     }
 
     fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, count: usize) -> StoreResult<Vec<u64>> {

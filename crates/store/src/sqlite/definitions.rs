@@ -63,11 +63,12 @@ fn insert_version(
 }
 
 fn insert_workflow(conn: &Connection, definition: &Definition, id: WorkflowId) -> StoreResult<i64> {
-    let sql = "INSERT INTO workflows (id, tenant, name, status, created_at, updated_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
+    let sql = "INSERT INTO workflows (id, tenant, name, status, created_at, updated_at, created_by) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)";
     let Definition { tenant, name, at, .. } = definition;
     let status = definition.status.unwrap_or_default().name();
-    execute(conn, sql, params![workflow_bytes(id), tenant.0, name, status, at.0])?;
+    let author = definition.author.as_ref().map(|author| &author.actor);
+    execute(conn, sql, params![workflow_bytes(id), tenant.0, name, status, at.0, author])?;
     Ok(conn.last_insert_rowid())
 }
 

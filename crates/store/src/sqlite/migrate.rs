@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 25] = [
+const MIGRATIONS: [Migration; 26] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -49,6 +49,7 @@ const MIGRATIONS: [Migration; 25] = [
     Migration { number: 23, name: "schedule_links", sql: include_str!("schema/0023_schedule_links.sql") },
     Migration { number: 24, name: "persons", sql: include_str!("schema/0024_persons.sql") },
     Migration { number: 25, name: "sessions", sql: include_str!("schema/0025_sessions.sql") },
+    Migration { number: 26, name: "authors", sql: include_str!("schema/0026_authors.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -160,6 +161,7 @@ mod tests {
             "e997c21f6b0eb6573ead7122231089f11a72a4fa35569e972b000ba00904a196",
             "45d2fdda4fb8b0a7551277880da1a86c1043f5747f0abc913e0e6f03eae471da",
             "ef50637869f3ae8c6926ac0fada48cd2f637d71aaf93c4f6cfa4198173945148",
+            "3ed57fbab67ddf723f22fcf93a5d2e8b558a5af4bb048364bc98e659bb796d22",
         ];
         assert_eq!(found, expected);
     }

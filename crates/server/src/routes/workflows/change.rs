@@ -6,8 +6,10 @@ use super::{Registered, StatusName, WorkflowView, current, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
+use crate::definitions::Current;
 use crate::host::now;
 use crate::ids;
+use crate::plans::DIALECT;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use axum::Json;
@@ -38,6 +40,7 @@ pub(crate) async fn put_workflow(
 ) -> Result<(HeaderMap, Json<Registered>), Problem> {
     caller.may(Permission::Edit)?;
     let current = current(&app, &caller, &id).await?;
+    check_changeable(&current)?;
     let expected = expected(&headers)?;
     if expected.is_some_and(|expected| expected != current.workflow.version) {
         return Err(changed_meanwhile());
@@ -46,6 +49,14 @@ pub(crate) async fn put_workflow(
     let target = Target::After(current.workflow.id, expected);
     let registered = register(&app, &caller, compiled, target, (None, Copies::No)).await?;
     Ok((tagged(registered.version), Json(registered)))
+}
+
+/// Refuses changes of a plan.
+fn check_changeable(current: &Current) -> Result<(), Problem> {
+    match current.definition.dialect == DIALECT {
+        true => Err(Problem::conflict("a plan never changes; create another one with POST /api/v1/plans")),
+        false => Ok(()),
+    }
 }
 
 /// The version in `If-Match`; none, or `*`, takes any.
@@ -79,6 +90,7 @@ pub(crate) async fn patch_workflow(
     JsonBody(asked): JsonBody<WorkflowChange>,
 ) -> Result<(HeaderMap, Json<WorkflowView>), Problem> {
     caller.may(Permission::Edit)?;
+    check_changeable(&*current(&app, &caller, &id).await?)?;
     let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
     let entry = Entry::WorkflowStatus { tenant, workflow, status: asked.status.into(), at: now() };
     keep(&app, &caller, &id, entry, ("workflow.status", json!({ "status": asked.status }))).await?;

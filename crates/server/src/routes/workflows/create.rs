@@ -8,6 +8,7 @@ use crate::body::OptionalJsonBody;
 use crate::hooks;
 use crate::host::now;
 use crate::ids;
+use crate::plans;
 use crate::problem::{Detail, Problem, ProblemCode};
 use crate::routes::shared::{BodyRefusals, Refusals, check_name};
 use crate::versions::{missing_secrets, stored_manifest};
@@ -109,6 +110,10 @@ pub(super) async fn register(
     let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
         return Err(Problem::definition(compiled.errors()));
     };
+    let target = match dialect.name() == plans::DIALECT {
+        true => plan_target(target, compiled.name.as_deref())?,
+        false => target,
+    };
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &compiled.manifest.programs)?;
     let mut warnings = warnings(app, caller, &compiled).await?;
@@ -153,6 +158,17 @@ pub(super) async fn register(
     app.definitions.forget(&caller.tenant, workflow);
     let id = workflow_id(workflow.0);
     Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
+}
+
+/// The id of a plan follows from its content, wherever it is registered. A workflow never becomes a plan.
+fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
+    match target {
+        Target::Identified(_) => Ok(target),
+        Target::Named(_) | Target::New(_) => ids::plan(id.unwrap_or_default()).map(Target::Identified),
+        Target::After(..) => {
+            Err(Problem::conflict("a plan is no version of a workflow; create it with POST /api/v1/plans"))
+        }
+    }
 }
 
 /// 412: the version that the caller has seen is not the newest any more.
@@ -300,6 +316,17 @@ pub(crate) async fn validate(
         errors: compiled.errors().map(Detail::from).collect(),
         warnings: warnings(&app, &caller, &compiled).await?,
     }))
+}
+
+/// Registers a plan whose actions are written out.
+pub(crate) async fn register_plan(
+    app: &Arc<App>,
+    caller: &Caller,
+    text: String,
+    id: WorkflowId,
+) -> Result<(), Problem> {
+    let compiled = storable(app, &caller.tenant, text).await?;
+    register(app, caller, compiled, Target::Identified(id), (None, Copies::No)).await.map(drop)
 }
 
 /// Registers the definition of a schedule's target as a new workflow.

@@ -68,8 +68,14 @@ pub(crate) async fn list_workflows(
         return Err(Problem::invalid("search", format!("it must have at most {NAME_MAX} characters")));
     }
     let status = params.status.map(Into::into);
-    let query =
-        WorkflowQuery { tenant: caller.tenant, status, search: params.search, limit: limit + 1, offset };
+    let query = WorkflowQuery {
+        tenant: caller.tenant,
+        status,
+        search: params.search,
+        dialect: None,
+        limit: limit + 1,
+        offset,
+    };
     let readers = app.readers.of(&query.tenant);
     let mut found = readers.look(move |reader| reader.workflows(&query)).await?;
     let has_more = found.len() > limit;

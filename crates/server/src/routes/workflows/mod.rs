@@ -8,7 +8,7 @@ mod named;
 mod source;
 mod versions;
 
-pub(crate) use create::{missing_children, register_target};
+pub(crate) use create::{missing_children, register_plan, register_target};
 pub(crate) use source::{Text, compiled};
 
 use crate::app::App;

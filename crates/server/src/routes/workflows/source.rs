@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::body::{collect, is_flat_enough, media_type};
+use crate::plans::hydrate;
 use crate::problem::Problem;
 use axum::extract::{FromRequest, Request};
 use std::sync::Arc;
@@ -44,6 +45,7 @@ impl FromRequest<Arc<App>> for Text {
 
 /// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
 pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+    let text = hydrate(app, tenant, text).await?;
     let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
     let adapters = app.versions.adapters().clone();
     let compile_storable = move || {
@@ -60,6 +62,7 @@ pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result
 
 /// Compiled on a thread that may take its time.
 pub(crate) async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+    let text = hydrate(app, tenant, text).await?;
     let adapters = app.versions.adapters().clone();
     app.compiling.run(tenant, text.len(), move || compile_for(&text, Outside::Known(&adapters))).await
 }

@@ -178,7 +178,14 @@ fn a_store_without_workflows_gets_one_for_each_name() {
     }
     drop(raw);
     let mut reader = folder.open().reader().unwrap();
-    let query = WorkflowQuery { tenant: Tenant::default(), status: None, search: None, limit: 9, offset: 0 };
+    let query = WorkflowQuery {
+        tenant: Tenant::default(),
+        status: None,
+        search: None,
+        dialect: None,
+        limit: 9,
+        offset: 0,
+    };
     let found: Vec<(String, u32)> =
         reader.workflows(&query).unwrap().into_iter().map(|one| (one.name, one.version)).collect();
     assert_eq!(found, [("e".to_owned(), 1), ("d".to_owned(), 2)]);

@@ -1,0 +1,206 @@
+//! `windlass plans run`
+
+use super::{create, get, text};
+use crate::api::{ApiError, Client};
+use crate::commands::report::print_json;
+use crate::commands::source::Source;
+use crate::exit::{self, Usage};
+use crate::format::plain;
+use crate::progress::say;
+use anyhow::Context as _;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// Pause between two looks at an execution that is waited for.
+const POLL_EVERY: Duration = Duration::from_millis(250);
+/// Bytes of an output that are read at a time.
+const PART: u64 = 4 << 20;
+
+/// Run a plan on a group of workers
+///
+/// PLAN is the id of a plan, or a file, which is created first. The execution goes on when the command ends.
+#[derive(Debug, clap::Args)]
+pub struct RunPlan {
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// A parameter; VALUE is JSON, or a text where the plan declares one or it is no JSON
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// A parameter whose value is a stored secret
+    #[arg(long = "param-secret", value_name = "NAME=SECRET")]
+    secrets: Vec<String>,
+    /// The cluster, where the plan does not determine it
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// The group of workers, where the plan does not set it
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
+    /// Wait for the end
+    #[arg(long)]
+    wait: bool,
+    /// Wait for the end and write the outputs of the plan as files into this folder
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunPlan {
+    pub fn run(&self, client: &Client) -> anyhow::Result<ExitCode> {
+        if !client.is_server() {
+            let hint = format!(
+                "run it in this process with `windlass run {}`, or start `windlass serve`",
+                self.plan
+            );
+            return Err(Usage::new("plans run on workers of a server, and none uses this data folder")
+                .hint(hint)
+                .into());
+        }
+        let plan = self.plan(client)?;
+        let mut spec = Map::from_iter([("planID".to_owned(), plan["id"].clone())]);
+        spec.insert("params".to_owned(), Value::Object(self.params(&plan)?));
+        spec.insert("secrets".to_owned(), Value::Object(self.secrets()?));
+        for (field, value) in [("cluster", &self.cluster), ("runner", &self.runner)] {
+            spec.extend(value.iter().map(|value| (field.to_owned(), json!(value))));
+        }
+        let created = client.send(Method::POST, &["plan-executions"], &json!({ "spec": spec }))?;
+        let id = text(&created, "id").to_owned();
+        if !self.wait && self.output_dir.is_none() {
+            match self.json {
+                true => print_json(&created)?,
+                false => writeln!(stdout(), "{id}")?,
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        say(&format!("execution {id}"));
+        let ended = wait(client, &id)?;
+        if let Some(folder) = &self.output_dir {
+            download(client, &ended, folder)?;
+        }
+        match self.json {
+            true => print_json(&ended)?,
+            false => report(&ended)?,
+        }
+        Ok(ExitCode::from(exit::of_status(text(&ended["status"], "phase"))))
+    }
+
+    /// An id, or a file that is created as a plan.
+    fn plan(&self, client: &Client) -> anyhow::Result<Value> {
+        let path = Path::new(&self.plan);
+        let is_file = self.plan == "-" || path.exists();
+        match self.plan.starts_with("pl_") && !is_file {
+            true => get(client, &self.plan),
+            false => create(client, &Source::read(path)?),
+        }
+    }
+
+    fn params(&self, plan: &Value) -> Result<Map<String, Value>, Usage> {
+        let declared = plan["spec"]["params"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut params = Map::new();
+        for given in &self.params {
+            let (name, value) = pair("--param", given)?;
+            let schema = declared.iter().find(|param| param["name"] == name).map(|param| &param["schema"]);
+            let is_text = schema.is_some_and(|schema| schema["type"] == "string");
+            let parsed = if is_text { None } else { serde_json::from_str(value).ok() };
+            params.insert(name.to_owned(), parsed.unwrap_or_else(|| value.into()));
+        }
+        Ok(params)
+    }
+
+    fn secrets(&self) -> Result<Map<String, Value>, Usage> {
+        let pairs = self.secrets.iter().map(|given| pair("--param-secret", given));
+        pairs.map(|pair| pair.map(|(name, secret)| (name.to_owned(), secret.into()))).collect()
+    }
+}
+
+fn pair<'a>(flag: &str, given: &'a str) -> Result<(&'a str, &'a str), Usage> {
+    let found = given.split_once('=').filter(|(name, _)| !name.is_empty());
+    found.ok_or_else(|| Usage::new(format!("`{flag} {}`: write NAME=VALUE", plain(given))))
+}
+
+/// Waits until the execution has ended. A server that restarts meanwhile is waited for.
+fn wait(client: &Client, id: &str) -> anyhow::Result<Value> {
+    loop {
+        let found = match client.get(&["plan-executions", id], &[]) {
+            Ok(found) => found,
+            Err(error) if error.is_passing() => {
+                thread::sleep(POLL_EVERY);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if matches!(text(&found["status"], "phase"), "completed" | "failed" | "cancelled") {
+            return Ok(found);
+        }
+        thread::sleep(POLL_EVERY);
+    }
+}
+
+/// Prints outputs to stdout, and failures to stderr.
+fn report(ended: &Value) -> anyhow::Result<()> {
+    let status = &ended["status"];
+    let mut out = stdout().lock();
+    for output in status["outputs"].as_array().into_iter().flatten() {
+        let shown = match (&output["value"], output.get("artifact")) {
+            (Value::String(value), _) => plain(value),
+            (Value::Null, Some(artifact)) => format!("({} bytes)", artifact["size"]),
+            (value, _) => value.to_string(),
+        };
+        writeln!(out, "{}: {shown}", plain(text(output, "name")))?;
+    }
+    for step in status["steps"].as_array().into_iter().flatten() {
+        if let Some(error) = step["error"].as_str() {
+            say(&format!("error: step {}: {}", plain(text(step, "id")), plain(error)));
+        }
+    }
+    if let Some(error) = status["error"].as_str() {
+        say(&format!("error: {}", plain(error)));
+    }
+    say(&format!("{} {}", text(ended, "id"), text(status, "phase")));
+    Ok(())
+}
+
+/// Writes each output of the plan to a file of its name.
+fn download(client: &Client, ended: &Value, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for output in ended["status"]["outputs"].as_array().into_iter().flatten() {
+        let name = text(output, "name");
+        // Names of outputs are identifiers; the server is another program.
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        {
+            return Err(Usage::new(format!("`{}` is not a name for a file", plain(name))).into());
+        }
+        let path = folder.join(name);
+        let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        copy_output(client, text(ended, "id"), name, &mut file)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Copies an output part by part, so that its size does not matter.
+fn copy_output(client: &Client, id: &str, name: &str, file: &mut File) -> anyhow::Result<()> {
+    let mut from = 0;
+    loop {
+        let range = format!("bytes={from}-{}", from + PART - 1);
+        let path = ["plan-executions", id, "outputs", name];
+        let part = match client.bytes(client.request(Method::GET, &path).with("range", range)) {
+            Ok(part) => part,
+            // Nothing follows a part of full length.
+            Err(ApiError::Refused(refusal)) if refusal.status == 416 => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        file.write_all(&part)?;
+        from += part.len() as u64;
+        if (part.len() as u64) < PART {
+            return Ok(file.sync_all()?);
+        }
+    }
+}
