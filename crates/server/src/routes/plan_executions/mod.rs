@@ -74,7 +74,7 @@ pub(crate) struct PlanExecutionSpec {
 impl PlanExecution {
     /// Returns None for executions of other dialects.
     fn of(loaded: &LoadedExecution<'_>) -> Option<PlanExecution> {
-        let shown = loaded.response();
+        let mut shown = loaded.response();
         if shown.dialect != Some(DIALECT) {
             return None;
         }
@@ -86,7 +86,9 @@ impl PlanExecution {
             runner: runner.map(|runner| runner.group),
             ..bound(&shown)
         };
-        Some(PlanExecution { id: execution_id(loaded.facts.execution), spec, status: shown.view })
+        // The view has the shape of this response, without the place where it runs.
+        let status = shown.view.get_mut("status").map(Value::take).unwrap_or_default();
+        Some(PlanExecution { id: execution_id(loaded.facts.execution), spec, status })
     }
 }
 
