@@ -21,11 +21,17 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use windlass_kernel::Failure;
 
+/// Records are derived when they are read, so a change of the rules changes the hashes of executions that have ended. It
+/// raises this number, and the changelog names it; records without the number are of version 1.
+const RULES_VERSION: u8 = 2;
+
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// Always 1.
     schema_version: u8,
+    /// Version of the rules that derive records from a journal. Chains of one execution with different versions differ.
+    rules_version: u8,
     /// The execution and the entry's number in it, from 1.
     pub evidence_id: String,
     /// The execution that it happened in: of what a retry took over, the one before.

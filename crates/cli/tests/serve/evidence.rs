@@ -95,6 +95,7 @@ fn act_18_every_attempt_and_every_end_leaves_evidence() {
     assert_eq!(answer, expected);
     for (entry, number) in entries.iter().zip(1..) {
         assert_eq!(entry["evidenceId"], json!(format!("{id}.{number}")));
+        assert_eq!((&entry["schemaVersion"], &entry["rulesVersion"]), (&json!(1), &json!(2)));
         assert_eq!((&entry["runId"], &entry["correlationId"]), (&json!(id), &json!("order-7")));
         assert!(entry["startedAtIso"].as_str().unwrap() <= entry["endedAtIso"].as_str().unwrap(), "{entry}");
     }

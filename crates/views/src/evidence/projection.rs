@@ -1,6 +1,6 @@
 //! Derives evidence from a journal.
 
-use super::{Actor, Category, Classified, Evidence, Outcome};
+use super::{Actor, Category, Classified, Evidence, Outcome, RULES_VERSION};
 use crate::compensation::{CompensationFold, CompletedAction, hook_operation};
 use crate::event_data::tries_of;
 use crate::place::ErrorPlace;
@@ -307,6 +307,7 @@ impl EvidenceProjection {
     fn blank(&self, category: Category, outcome: Outcome, at: Millis) -> Evidence {
         Evidence {
             schema_version: 1,
+            rules_version: RULES_VERSION,
             evidence_id: String::new(),
             run_id: execution_id(self.running),
             action_id: None,
