@@ -7,7 +7,9 @@ use crate::ids::IdMap;
 use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
 use crate::resources::{ResourceRequest, Resources};
-use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadId, Request, Wake};
+use crate::wake::{
+    Answer, Effect, Fatal, Found, GroupCall, InputsLookup, Lookup, Now, ReadId, Request, SessionKey, Wake,
+};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 enum Asked {
     Request(Request, Box<dyn FnOnce(Answer) + Send>),
     Call(Call, ReplyTo),
+    Attach(SessionKey, ReplyTo),
 }
 
 /// Receiver of an answer.
@@ -199,6 +202,13 @@ impl Handle {
     /// Makes a call for a worker. Replies come from the engine's thread. Blocks while too many requests wait.
     pub fn send(&self, call: Call, reply: ReplyTo) {
         let _ = self.requests.send(Asked::Call(call, reply));
+    }
+
+    /// Directs the orders of a session of a worker outside of this process to a callback, until the session is over. It is
+    /// called from the engine's thread. False: too many requests wait.
+    #[must_use]
+    pub fn attach(&self, session: SessionKey, orders: ReplyTo) -> bool {
+        self.requests.try_send(Asked::Attach(session, orders)).is_ok()
     }
 
     /// Asks and waits; None when the engine has ended.
@@ -379,6 +389,9 @@ impl<S: Store> Turn<S> {
         self.wake(match asked {
             Asked::Request(request, reply) => Wake::Ask(request, Asker::Caller(reply)),
             Asked::Call(call, reply) => Wake::Call(call, Asker::Worker(reply)),
+            Asked::Attach(session, reply) => {
+                Wake::Ask(Request::Group(GroupCall::Attach { session }), Asker::Worker(reply))
+            }
         });
     }
 

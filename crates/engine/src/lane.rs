@@ -21,6 +21,7 @@ mod reading;
 mod recovery;
 mod retry;
 mod rooms;
+mod runners;
 mod sessions;
 mod starts;
 mod timers;
@@ -154,6 +155,7 @@ pub struct Lane<R> {
     groups: Groups<R>,
     agents: agents::Agents<R>,
     queue: Queue,
+    runners: runners::Runners,
     starts: starts::Starts,
     timers: Timers,
     reads: Reads<R>,
@@ -185,6 +187,7 @@ impl<R> Lane<R> {
             groups: Groups::default(),
             agents: agents::Agents::default(),
             queue: Queue::default(),
+            runners: runners::Runners::default(),
             starts: starts::Starts::default(),
             timers: Timers::default(),
             reads: Reads::default(),

@@ -134,6 +134,11 @@ pub enum GroupCall {
     Repeat { session: SessionKey, report: Box<protocol::Report> },
     /// Gives units back that never reached the worker.
     Return { session: SessionKey, units: Vec<protocol::Unit> },
+    /// Directs orders of the session to the caller, as after a registration.
+    Attach { session: SessionKey },
+    /// Call of the protocol by a worker outside of this process; answered with its reply, or with
+    /// [`GroupReply::NoSession`].
+    Relay { session: SessionKey, call: Box<protocol::Call> },
     /// Counts work and workers of groups: of a tenant, or of all.
     List { tenant: Option<Tenant> },
 }

@@ -81,6 +81,9 @@ pub struct Registered {
 pub struct Beat {
     pub session: SessionId,
     pub holds: Vec<Unit>,
+    /// The worker finishes what it has and takes nothing new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
 }
 
 /// Instruction to a session.

@@ -181,7 +181,7 @@ impl Embedded {
         let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
         inherited.keep();
         let (program, supervisor, sandbox) = own_commands()?;
-        let worker = format!("process {}", std::process::id());
+        let worker = windlass_worker::host_name();
         let mut config = PoolConfig::new(worker, supervisor, sandbox);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");

@@ -14,6 +14,10 @@ pub struct WorkerSession {
     pub tenant: Tenant,
     pub group: String,
     pub cluster: Option<String>,
+    /// Units that it runs at a time. 0: it claims calls and takes no orders.
+    pub slots: u32,
+    /// Name of the worker, for people.
+    pub worker: String,
     pub opened_at: Millis,
     /// Time at which its leases are lost unless the worker renews them.
     pub expires_at: Millis,

@@ -1,4 +1,4 @@
-//! Processes that are the worker's own program with another subcommand.
+//! Processes that are the worker's own program with another subcommand; the machine that they run on.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,4 +8,10 @@ use std::path::PathBuf;
 pub struct OwnCommand {
     pub program: PathBuf,
     pub args: Vec<OsString>,
+}
+
+/// Returns the name of this machine, which people know a worker by.
+#[must_use]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

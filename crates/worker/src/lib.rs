@@ -33,7 +33,7 @@ mod stream;
 pub mod supervisor;
 mod tools;
 
-pub use command::OwnCommand;
+pub use command::{OwnCommand, host_name};
 pub use hand::Hand;
 pub use inherited::Inherited;
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};

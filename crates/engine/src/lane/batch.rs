@@ -3,6 +3,7 @@
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
 use super::reading::List;
+use super::whole::awaits_uploads;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
@@ -320,12 +321,15 @@ impl<R> Lane<R> {
         if building.awaits_worker {
             self.await_worker(id);
         }
+        if self.executions.get(id).is_some_and(awaits_uploads) {
+            self.give(id, Pending::input(Input::Uploaded { failure: None }));
+        }
         self.caught_up(id);
     }
 
     fn give_order(&mut self, session: protocol::SessionId, order: protocol::Order) {
         let order = match order {
-            protocol::Order::Run(work) if self.sessions.outside(session).is_some() => {
+            protocol::Order::Run(work) if self.sessions.is_claiming(session) => {
                 return self.deliver_outside(session, *work);
             }
             order => order,

@@ -75,6 +75,12 @@ pub(super) enum What {
     Assign {
         tenant: Tenant,
     },
+    /// A slot of a worker outside of this process is reserved for the execution or for one of its offers.
+    Taken {
+        run: RunId,
+        fence: Fence,
+        session: protocol::SessionId,
+    },
     /// An offer goes to the worker that holds its execution.
     Inside {
         run: RunId,
@@ -133,7 +139,7 @@ impl What {
                 Answer::verdict(protocol::Verdict::Stale)
             }
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            any_of![What: Input Create Fork Await Dispatch StartDue Begin Assign Inside Again Claimed Fetch Sort Kept] => {
+            any_of![What: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
                 Answer::Refused(refusal)
             }
         }
@@ -232,7 +238,7 @@ impl<R> Lane<R> {
         origin: Arc<Origin>,
         asker: Asker<R>,
     ) {
-        self.delay_start(net, &mut create, &origin.tenant);
+        self.delay_start(net, &mut create, &origin);
         let (id, inputs) = (create.id, create.inputs.clone());
         let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
@@ -309,6 +315,7 @@ impl<R> Lane<R> {
             What::StartDue => self.start_due(id),
             What::Begin { tenant } => self.begin_queued(id, &tenant),
             What::Assign { tenant } => self.assign(id, tenant),
+            What::Taken { run, fence, session } => self.give_to_runner(id, run, fence, session),
             What::Inside { run, fence } => self.hand_inside(id, run, fence),
             What::WholeReady { fence } => self.whole_ready(id, fence, pending),
             What::WholeEnded { fence, ref mut failure } => {
@@ -391,7 +398,7 @@ impl<R> Lane<R> {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
-            any_of![What: Input Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again Claimed Fetch
+            any_of![What: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
                 Repeat Sort Kept] => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -416,7 +423,7 @@ impl<R> Lane<R> {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(forking.take_records());
             }
-            any_of![What: Input Report Agent Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again
+            any_of![What: Input Report Agent Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again
                 Claimed Fetch Repeat Sort Kept] => {}
         }
         building.answered.extend(answers);
@@ -540,7 +547,7 @@ fn bound_depth(what: &mut What) -> Result<(), Rejected> {
         What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
             depth::bound(input)
         }
-        any_of![What: Fork Await Dispatch StartDue Begin Assign Inside WholeReady WholeEnded Again Claimed Fetch Repeat
+        any_of![What: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Repeat
             Sort Kept] => Ok(()),
     }
 }

@@ -26,6 +26,7 @@ impl<R> Lane<R> {
     /// Free slots take what is next.
     pub(super) fn dispatch(&mut self) {
         self.dispatch_groups();
+        self.dispatch_runners();
         self.queue.slots = self.sessions.slots();
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
@@ -46,6 +47,9 @@ impl<R> Lane<R> {
         }
         if let Some(route) = self.route(id, run) {
             return self.offer_to_group(id, run, fence, &route);
+        }
+        if let Some(key) = self.runner_of(id) {
+            return self.offer_to_runner(id, run, fence, &key);
         }
         let Some(tenant) = self.executions.get(id).map(|live| live.origin.tenant.clone()) else { return };
         self.queue.slots = self.sessions.slots();
@@ -79,7 +83,7 @@ impl<R> Lane<R> {
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
-        if self.route(id, run).is_some() || self.takes_whole(id) {
+        if self.route(id, run).is_some() || self.takes_whole(id) || self.runner_of(id).is_some() {
             return self.enqueue(id, run, fence);
         }
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {

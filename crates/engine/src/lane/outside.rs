@@ -33,11 +33,12 @@ impl<R> Lane<R> {
     }
 
     fn open_outside(&mut self, session: &WorkerSession) {
-        let WorkerSession { id, digest, tenant, group, .. } = session;
+        let WorkerSession { id, digest, tenant, group, cluster, slots, worker, .. } = session;
         let group = GroupKey { tenant: tenant.clone(), name: group.clone() };
-        let outside = Outside { group, digest: *digest, renew_at: self.now.steady };
+        let (digest, cluster, renew_at) = (*digest, cluster.clone(), self.now.steady);
+        let outside = Outside { group, cluster, digest, renew_at };
         let expires = self.now.steady + self.config.lease_ttl_ms;
-        self.sessions.open_outside(protocol::SessionId(id.0), outside, expires);
+        self.sessions.open_outside(protocol::SessionId(id.0), (worker.clone(), *slots), outside, expires);
     }
 
     pub(super) fn group_call(&mut self, call: GroupCall, reply: R) {
@@ -63,6 +64,8 @@ impl<R> Lane<R> {
                 }
                 self.answer(reply, Answer::Group(GroupReply::Returned));
             }
+            GroupCall::Attach { session } => self.attach(&session, reply),
+            GroupCall::Relay { session, call } => self.relay(&session, *call, reply),
             GroupCall::List { tenant } => {
                 let loads = self.group_loads(tenant.as_ref());
                 self.answer(reply, Answer::Group(GroupReply::Groups(loads)));
@@ -79,7 +82,7 @@ impl<R> Lane<R> {
         self.open.write(Write::Entry(Box::new(Entry::WorkerSession(Box::new(session)))), Then::Opened(reply));
     }
 
-    fn knows_outside(&self, key: &SessionKey) -> bool {
+    pub(super) fn knows_outside(&self, key: &SessionKey) -> bool {
         let outside = self.sessions.outside(key.id);
         outside.is_some_and(|outside| {
             outside.digest == key.digest
@@ -89,7 +92,7 @@ impl<R> Lane<R> {
     }
 
     /// The worker is alive. Its row is written less often than it is heard.
-    fn renew(&mut self, session: protocol::SessionId) {
+    pub(super) fn renew(&mut self, session: protocol::SessionId) {
         let (now, ttl_ms) = (self.now.steady, self.config.lease_ttl_ms);
         if self.sessions.renew(session, now + ttl_ms, now, ttl_ms / 4) {
             let expires_at = self.now.wall.plus(ttl_ms);
@@ -154,7 +157,7 @@ impl<R> Lane<R> {
         }
     }
 
-    fn begin_repeat(&mut self, key: &SessionKey, report: protocol::Report, reply: R) {
+    pub(super) fn begin_repeat(&mut self, key: &SessionKey, report: protocol::Report, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
@@ -220,9 +223,10 @@ impl<R> Lane<R> {
         let Some(live) = self.executions.get(id) else { return };
         let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
         let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
-        match route {
-            Some(route) => self.groups.push(&route, priority, offer),
-            None => self.queue.push(&tenant, priority, offer),
+        match (route, self.runner_of(id)) {
+            (Some(route), _) => self.groups.push(&route, priority, offer),
+            (None, Some(key)) => self.await_runner(key, priority, offer),
+            (None, None) => self.queue.push(&tenant, priority, offer),
         }
     }
 
@@ -345,24 +349,31 @@ impl<R> Lane<R> {
     }
 
     fn group_loads(&self, of: Option<&Tenant>) -> Vec<GroupLoad> {
-        let mut loads: BTreeMap<&GroupKey, GroupLoad> = BTreeMap::new();
-        let new = |key: &GroupKey| GroupLoad {
-            tenant: key.tenant.clone(),
-            name: key.name.clone(),
-            waiting: 0,
-            claimed: 0,
-            workers: 0,
+        let mut loads: BTreeMap<GroupKey, GroupLoad> = BTreeMap::new();
+        let mut load_of = |key: &GroupKey, change: &dyn Fn(&mut GroupLoad)| {
+            if of.is_none_or(|tenant| *tenant == key.tenant) {
+                change(loads.entry(key.clone()).or_insert_with(|| GroupLoad {
+                    tenant: key.tenant.clone(),
+                    name: key.name.clone(),
+                    waiting: 0,
+                    claimed: 0,
+                    workers: 0,
+                }));
+            }
         };
         for (key, waiting) in self.groups.waiting() {
-            loads.entry(key).or_insert_with(|| new(key)).waiting += waiting;
+            load_of(key, &|load| load.waiting += waiting);
+        }
+        for (key, waiting) in self.runners.waiting() {
+            load_of(&key, &|load| load.waiting += waiting);
         }
         for (key, claimed) in self.sessions.outside_loads() {
-            let load = loads.entry(key).or_insert_with(|| new(key));
-            load.claimed += claimed;
-            load.workers += 1;
+            load_of(key, &|load| {
+                load.claimed += claimed;
+                load.workers += 1;
+            });
         }
-        let is_wanted = |load: &GroupLoad| of.is_none_or(|tenant| *tenant == load.tenant);
-        loads.into_values().filter(is_wanted).collect()
+        loads.into_values().collect()
     }
 }
 

@@ -78,6 +78,7 @@ impl<R> Lane<R> {
             What::Dispatch { tenant, .. } => self.queue.left(tenant),
             What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
             What::Claimed { session, .. } => self.unreserve(*session),
+            What::Taken { session, .. } => self.sessions.unreserve_runner(*session),
             any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Repeat
                 Sort Kept] => {}
         }

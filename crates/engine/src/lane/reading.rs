@@ -207,6 +207,7 @@ impl<R> Lane<R> {
                 What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
                 What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
                 What::Claimed { session, .. } => self.unreserve(*session),
+                What::Taken { session, .. } => self.sessions.unreserve_runner(*session),
                 any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Repeat
                     Sort Kept] => {}
             }

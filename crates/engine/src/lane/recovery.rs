@@ -5,9 +5,8 @@ use super::deciding::{Pending, What};
 use super::dispatch::unit;
 use super::queue::{Queued, QueuedWork};
 use super::reading::List;
-use super::whole::lease_unit;
 use crate::wake::Lookup;
-use windlass_kernel::{ExecutionId, Input, LeaseLost, Loss, RunId};
+use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
 use windlass_protocol::SessionId;
 use windlass_store::{Lease, Offer, Stop, WHOLE};
 
@@ -72,8 +71,12 @@ impl<R> Lane<R> {
                     self.keep_offer(offer, lease);
                 }
                 Some(lease) if is_held(self, offer, lease) => {}
+                Some(_) if offer.run == WHOLE => {
+                    let what = What::WholeEnded { fence: offer.fence, failure: None };
+                    self.give(offer.execution, Pending { what, reply: None, mail: None, audit: None });
+                }
                 Some(lease) => {
-                    let unit = lease_unit(offer.run, offer.fence);
+                    let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
                     // The engine itself died. That many steps were in flight says nothing against any of them, so
                     // it is not counted: a process that is killed again and again fails no execution.
                     let loss = if lease.started_at.is_some() { Loss::GivenBack } else { Loss::NotStarted };

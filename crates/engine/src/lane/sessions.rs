@@ -12,7 +12,6 @@ use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
 use super::reading::Why;
-use super::whole::lease_unit;
 use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
@@ -24,7 +23,9 @@ use windlass_kernel::{
     WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, Write};
+use windlass_store::{
+    Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, WHOLE, Write,
+};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -46,7 +47,8 @@ impl<R> Lane<R> {
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
         let (worker, slots, holds) = (register.worker.clone(), register.slots, BTreeMap::new());
-        self.sessions.insert(id, Session { worker, slots, holds, slotless: 0, expires, outside: None });
+        self.sessions
+            .insert(id, Session { worker, slots, holds, slotless: 0, reserved: 0, expires, outside: None });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
         let registered = protocol::Registered { session: id, rules: self.config.rules.clone() };
@@ -61,6 +63,10 @@ impl<R> Lane<R> {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
         session.expires = expires;
+        if beat.draining {
+            self.sessions.drain(beat.session);
+        }
+        let Some(session) = self.sessions.sessions.get(&beat.session) else { return };
         let overdue = self.now.steady.saturating_sub(self.config.lease_ttl_ms / 4);
         let mut missing = Vec::new();
         for (unit, held) in &session.holds {
@@ -121,6 +127,9 @@ impl<R> Lane<R> {
 
     /// A worker shuts down: what it has not finished is offered again.
     pub(super) fn leave(&mut self, id: protocol::SessionId, reply: R) {
+        if self.sessions.outside(id).is_some() {
+            self.close_outside(id);
+        }
         let holds = self.sessions.remove(id).map(|session| session.holds).unwrap_or_default();
         for (unit, held) in wholes_first(holds) {
             self.lease_ended(id, unit, &held, Loss::GivenBack);
@@ -148,8 +157,12 @@ impl<R> Lane<R> {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
         // An execution that drains still waits for what it asked to stop.
-        let unit = lease_unit(run, fence);
         self.sessions.lost += 1;
+        if run == WHOLE {
+            let what = What::WholeEnded { fence, failure: None };
+            return self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+        }
+        let unit = LeaseUnit::Run { run, fence };
         let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
         self.give(execution, Pending::input(lost));
     }

@@ -8,7 +8,7 @@ use super::queue::{Queued, QueuedWork};
 use crate::ids::IdSet;
 use windlass_kernel::net::Affinity;
 use windlass_kernel::{Create, ExecutionId, Input, Millis, Net, Phase, StartWhen, Timer};
-use windlass_store::Tenant;
+use windlass_store::{Origin, Tenant};
 
 #[derive(Debug, Default)]
 pub(super) struct Starts {
@@ -28,6 +28,11 @@ impl Starts {
         self.waiting.insert(id)
     }
 
+    /// Notes that the execution has left the queue.
+    pub fn leave(&mut self, id: ExecutionId) {
+        self.waiting.remove(&id);
+    }
+
     /// Returns whether a slot was kept free for an offer of this execution.
     pub fn take_slot_of(&mut self, id: ExecutionId) -> bool {
         self.beginning.take_if(|beginning| *beginning == id).is_some()
@@ -36,9 +41,9 @@ impl Starts {
 
 impl<R> Lane<R> {
     /// Delays a start that would find no slot.
-    pub(super) fn delay_start(&self, net: &Net, create: &mut Create, tenant: &Tenant) {
+    pub(super) fn delay_start(&self, net: &Net, create: &mut Create, origin: &Origin) {
         let starts_now = create.start == StartWhen::Now && create.imports.is_empty();
-        if starts_now && !self.has_slot(tenant) && needs_slot(net) {
+        if starts_now && !self.has_slot(&origin.tenant) && needs_slot(net, origin) {
             create.start = StartWhen::At(self.now.wall.plus(1));
         }
     }
@@ -53,7 +58,7 @@ impl<R> Lane<R> {
     pub(super) fn start_due(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
-        let waits = is_due(&live.state.head, self.now.wall) && needs_slot(&live.net);
+        let waits = is_due(&live.state.head, self.now.wall) && needs_slot(&live.net, &live.origin);
         if !waits || self.has_slot(&tenant) {
             return self.decide(id, Pending::input(Input::TimerDue(Timer::Start)));
         }
@@ -95,7 +100,8 @@ pub(super) fn is_later(head: &windlass_kernel::Head, now: Millis) -> bool {
     matches!(head.start, StartWhen::At(at) if at > now)
 }
 
-/// Returns whether any step of the net needs a worker of this process. A worker that takes a whole execution is waited for by the kernel.
-fn needs_slot(net: &Net) -> bool {
-    net.policy().affinity == Affinity::AnyWorker && has_local_work(net)
+/// Returns whether any step of the net needs a worker of this process. A worker that takes a whole execution is waited for by
+/// the kernel, and work for workers outside of this process waits as an offer.
+fn needs_slot(net: &Net, origin: &Origin) -> bool {
+    net.policy().affinity == Affinity::AnyWorker && origin.options.runner.is_none() && has_local_work(net)
 }

@@ -9,12 +9,13 @@ use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
+use super::live::Live;
 use super::queue::{Queued, QueuedWork};
 use super::sessions::Seat;
 use super::starts::is_later;
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::net::Affinity;
+use windlass_kernel::net::{Affinity, Finish};
 use windlass_kernel::{
     ExecutionId, Failure, Fence, Input, LeaseLost, LeaseUnit, Loss, Net, Phase, RunId, RunState,
 };
@@ -30,13 +31,10 @@ pub(super) fn is_taken_whole(net: &Net) -> bool {
     net.policy().affinity == Affinity::OneWorker
 }
 
-/// Returns what a lease is on, by the number of its step-run.
-pub(super) fn lease_unit(run: RunId, fence: Fence) -> LeaseUnit {
-    if run == WHOLE {
-        LeaseUnit::Execution { generation: fence.generation() }
-    } else {
-        LeaseUnit::Run { run, fence }
-    }
+/// Returns whether the execution has only its uploads left. Workers store large values before they report a step, so nothing
+/// is missing.
+pub(super) fn awaits_uploads<R>(live: &Live<R>) -> bool {
+    live.state.phase() == Phase::Finalizing && live.net.policy().finish == Finish::Uploads
 }
 
 fn whole(id: ExecutionId, generation: u32) -> protocol::Unit {
@@ -55,8 +53,13 @@ impl<R> Lane<R> {
             return;
         }
         let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
-        if self.starts.wait(id) {
-            self.queue.push(&tenant, priority, Queued { execution: id, work: QueuedWork::Whole });
+        if !self.starts.wait(id) {
+            return;
+        }
+        let queued = Queued { execution: id, work: QueuedWork::Whole };
+        match self.runner_of(id) {
+            Some(key) => self.await_runner(key, priority, queued),
+            None => self.queue.push(&tenant, priority, queued),
         }
     }
 
@@ -85,7 +88,7 @@ impl<R> Lane<R> {
     }
 
     /// Gives the execution to a session, in the commit that assigns it.
-    fn lease_whole(
+    pub(super) fn lease_whole(
         &mut self,
         id: ExecutionId,
         generation: u32,
@@ -178,6 +181,9 @@ impl<R> Lane<R> {
     /// A worker still holds the execution after a restart of the engine: offers that had no lease go to it.
     pub(super) fn whole_kept(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
+        if awaits_uploads(live) {
+            return self.give(id, Pending::input(Input::Uploaded { failure: None }));
+        }
         let offered = live.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
             RunState::Offered { fence } => Some((*run, fence)),
             _ => None,
@@ -225,7 +231,8 @@ impl<R> Lane<R> {
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
-    /// A failure before the steps began is that of the execution; after that the worker is lost.
+    /// A failure before the steps began is that of the execution. After that the worker is lost; if only the end is left, that
+    /// changes nothing.
     pub(super) fn whole_ended(
         &mut self,
         id: ExecutionId,
@@ -238,8 +245,9 @@ impl<R> Lane<R> {
             Some(failure) if live.state.phase() == Phase::Starting => {
                 Input::StartFailed { failure: *failure }
             }
+            _ if awaits_uploads(live) => Input::Uploaded { failure: None },
             _ => {
-                let unit = lease_unit(WHOLE, fence);
+                let unit = LeaseUnit::Execution { generation: fence.generation() };
                 Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })
             }
         };

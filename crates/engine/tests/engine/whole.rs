@@ -4,7 +4,7 @@ use crate::rig::{Rig, net, start, task};
 use serde_json::json;
 use std::sync::Arc;
 use windlass_engine::{Answer, Request};
-use windlass_kernel::net::{Affinity, FailureMode, Join, Policy, Recovery};
+use windlass_kernel::net::{Affinity, FailureMode, Finish, Join, Policy, Recovery};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome as End, Phase};
 use windlass_protocol::{Call, Checkpoint, Failure, Order, Outcome, Reply, Unit, Verdict, Work};
 use windlass_store::{Reader, WHOLE};
@@ -15,6 +15,7 @@ fn plan(steps: u32) -> Arc<Net> {
         failure: FailureMode::Continue,
         recovery: Recovery::RestartExecution,
         affinity: Affinity::OneWorker,
+        finish: Finish::Uploads,
         max_parallel: Some(10),
         ..Policy::default()
     };

@@ -118,6 +118,8 @@ impl RemoteWorkers {
             tenant: tenant.clone(),
             group: group.to_owned(),
             cluster,
+            slots: 0,
+            worker: String::new(),
             opened_at,
             expires_at: opened_at.plus(self.ttl_ms),
         };

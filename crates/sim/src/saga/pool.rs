@@ -178,6 +178,7 @@ impl Pool {
             .sessions
             .iter()
             .map(|(session, holds)| Beat {
+                draining: false,
                 session: *session,
                 holds: holds.iter().filter_map(|offer| self.held.get(offer)).copied().collect(),
             })

@@ -10,7 +10,8 @@ use windlass_kernel::Millis;
 fn session(id: u64) -> WorkerSession {
     let (tenant, group, cluster) = (Tenant::new("a"), "gpu".to_owned(), Some("eu".to_owned()));
     let (digest, opened_at, expires_at) = ([7; 32], Millis(5), Millis(35));
-    WorkerSession { id: Session(id), digest, tenant, group, cluster, opened_at, expires_at }
+    let (slots, worker) = (u32::try_from(id).unwrap_or_default(), format!("host-{id}"));
+    WorkerSession { id: Session(id), digest, tenant, group, cluster, slots, worker, opened_at, expires_at }
 }
 
 pub fn sessions_of_workers_are_kept_until_they_are_closed<P: ServerSite>(site: &P) {

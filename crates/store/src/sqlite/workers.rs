@@ -11,10 +11,11 @@ use rusqlite::{Connection, Row, params};
 use windlass_kernel::Millis;
 
 pub(super) fn open_session(conn: &Connection, session: &WorkerSession) -> StoreResult<usize> {
-    let sql = "INSERT OR IGNORE INTO worker_sessions (id, digest, tenant, runner_group, cluster, opened_at, expires_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let WorkerSession { id, digest, tenant, group, cluster, opened_at, expires_at } = session;
-    let row = params![id.0.cast_signed(), digest, tenant.0, group, cluster, opened_at.0, expires_at.0];
+    let sql = "INSERT OR IGNORE INTO worker_sessions (id, digest, tenant, runner_group, cluster, slots, worker, opened_at, \
+               expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let WorkerSession { id, digest, tenant, group, cluster, slots, worker, opened_at, expires_at } = session;
+    let id = id.0.cast_signed();
+    let row = params![id, digest, tenant.0, group, cluster, slots, worker, opened_at.0, expires_at.0];
     execute(conn, sql, row)
 }
 
@@ -40,10 +41,12 @@ pub(super) fn delete_group(conn: &Connection, tenant: &Tenant, name: &str) -> St
 
 impl Workers for SqliteReader {
     fn worker_sessions(&mut self) -> StoreResult<Vec<WorkerSession>> {
-        let sql = "SELECT id, digest, tenant, runner_group, cluster, opened_at, expires_at FROM worker_sessions \
-                   ORDER BY id";
+        let sql = "SELECT id, digest, tenant, runner_group, cluster, slots, worker, opened_at, expires_at \
+                   FROM worker_sessions ORDER BY id";
         let read = |row: &Row<'_>| {
-            Ok(read_row![row, WorkerSession: id digest tenant group cluster opened_at expires_at])
+            Ok(
+                read_row![row, WorkerSession: id digest tenant group cluster slots worker opened_at expires_at],
+            )
         };
         query_all(&self.conn, sql, [], read)
     }

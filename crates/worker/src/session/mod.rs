@@ -87,6 +87,8 @@ pub enum Input {
         unit: Unit,
         report: Option<Box<Report>>,
     },
+    /// Finishes what it has, and asks the engine for nothing new. Work that is on its way from the engine is begun.
+    Drain,
     /// Stops everything and begins nothing; unfinished work is not reported and will be offered again.
     Shutdown {
         grace_ms: u64,
@@ -118,11 +120,21 @@ pub struct Session {
     link: Link,
     held: BTreeMap<Unit, Held>,
     recent: Recent,
-    /// Beats without an answer: when they were sent, and what they listed.
-    beats: BTreeMap<u64, (u64, Vec<Unit>)>,
+    /// Beats without an answer.
+    beats: BTreeMap<u64, SentBeat>,
     numbers: u64,
     closing: Option<u64>,
+    draining: bool,
+    /// The engine has accepted a beat that said so.
+    is_drain_known: bool,
     out: Vec<Output>,
+}
+
+#[derive(Debug)]
+struct SentBeat {
+    at: u64,
+    listed: Vec<Unit>,
+    draining: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -173,6 +185,8 @@ impl Session {
             beats: BTreeMap::new(),
             numbers: 0,
             closing: None,
+            draining: false,
+            is_drain_known: false,
             out: Vec::new(),
         }
     }
@@ -184,6 +198,7 @@ impl Session {
             Input::Replied { to, reply } => self.replied(now, to, reply),
             Input::Reached { unit, cursor } => self.reached(now, unit, cursor),
             Input::Ended { unit, report } => self.ended(now, unit, report),
+            Input::Drain => self.drain(now),
             Input::Shutdown { grace_ms } => self.shut_down(now, grace_ms),
         }
         self.due(now);
@@ -217,10 +232,11 @@ impl Session {
         self.held.keys().copied()
     }
 
-    /// After a shutdown: nothing runs any more, and every report is answered.
+    /// After a shutdown: nothing runs any more, and every report is answered. After a drain the engine has confirmed as
+    /// well that nothing new will come.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.closing.is_some() && self.held.is_empty()
+        (self.closing.is_some() || self.is_drain_known) && self.held.is_empty()
     }
 
     /// A reply of another kind than the call expects is no reply: the call is made again.
@@ -291,15 +307,18 @@ impl Session {
     fn forgotten(&mut self) {
         self.link = Link::Emptying;
         self.beats.clear();
+        // Without a session nothing new can come.
+        self.is_drain_known |= self.draining;
         self.give_up_all(self.times.grace_ms());
         self.held.retain(|_, held| held.is_local());
     }
 
     fn beat_answered(&mut self, number: u64, verdict: Verdict) {
-        let Some((sent_at, listed)) = self.beats.remove(&number) else { return };
+        let Some(SentBeat { at: sent_at, listed, draining }) = self.beats.remove(&number) else { return };
         if verdict != Verdict::Accepted {
             return self.forgotten();
         }
+        self.is_drain_known |= draining;
         if let Link::Open { lease_from, beat_at, .. } = &mut self.link {
             *lease_from = (*lease_from).max(sent_at);
             *beat_at = (*beat_at).max(sent_at + self.times.beat_every_ms());
@@ -309,7 +328,18 @@ impl Session {
                 held.lease_from = held.lease_from.max(sent_at);
             }
         }
-        self.beats.retain(|_, (earlier, _)| *earlier > sent_at);
+        self.beats.retain(|_, earlier| earlier.at > sent_at);
+    }
+
+    fn drain(&mut self, now: u64) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        match self.link {
+            Link::Open { session, .. } => self.send_beat(now, session),
+            // Without a session there is nothing that could come.
+            Link::Emptying | Link::Registering { .. } => self.closing = Some(now + LAST_ANSWERS_MS),
+        }
     }
 
     fn shut_down(&mut self, now: u64, grace_ms: u64) {
@@ -324,7 +354,7 @@ impl Session {
             self.held.retain(|_, held| held.is_local());
         }
         match self.link {
-            Link::Emptying if self.held.is_empty() && self.closing.is_none() => {
+            Link::Emptying if self.held.is_empty() && self.closing.is_none() && !self.draining => {
                 self.send_register(now, Again::first(now));
             }
             Link::Registering { again, .. } if now >= again.at && self.closing.is_none() => {
@@ -347,11 +377,11 @@ impl Session {
         let holds: Vec<Unit> = self.holds().collect();
         // One that is older than the leases it would renew renews nothing.
         let ttl_ms = self.times.ttl_ms;
-        self.beats.retain(|_, (sent_at, _)| *sent_at + ttl_ms > now);
-        self.beats.insert(number, (now, holds.clone()));
+        self.beats.retain(|_, sent| sent.at + ttl_ms > now);
+        self.beats.insert(number, SentBeat { at: now, listed: holds.clone(), draining: self.draining });
         if let Link::Open { beat_at, .. } = &mut self.link {
             *beat_at = now + self.times.beat_again_ms();
         }
-        self.call(CallId::Beat { number }, Call::Beat(Beat { session, holds }));
+        self.call(CallId::Beat { number }, Call::Beat(Beat { session, holds, draining: self.draining }));
     }
 }

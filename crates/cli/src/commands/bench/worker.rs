@@ -166,7 +166,7 @@ impl Answering {
         let now = Instant::now();
         if now >= self.beat_at {
             self.beat_at = now + BEAT_EVERY;
-            let beat = Beat { session: self.session, holds: Vec::new() };
+            let beat = Beat { session: self.session, holds: Vec::new(), draining: false };
             self.handle.send(Call::Beat(beat), Box::new(drop));
         }
     }

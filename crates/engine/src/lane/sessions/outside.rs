@@ -11,6 +11,7 @@ use windlass_store::Tenant;
 #[derive(Debug)]
 pub(in crate::lane) struct Outside {
     pub group: GroupKey,
+    pub cluster: Option<String>,
     /// SHA-256 of the session's text.
     pub digest: [u8; 32],
     /// On the steady clock: when its row is renewed at the earliest.
@@ -18,10 +19,61 @@ pub(in crate::lane) struct Outside {
 }
 
 impl Sessions {
-    pub fn open_outside(&mut self, id: protocol::SessionId, outside: Outside, expires: u64) {
+    pub fn open_outside(
+        &mut self,
+        id: protocol::SessionId,
+        (worker, slots): (String, u32),
+        outside: Outside,
+        expires: u64,
+    ) {
+        if slots > 0 {
+            self.runners.entry(outside.group.clone()).or_default().push_back(id);
+            self.has_freed_runners = true;
+        }
         let (holds, outside) = (BTreeMap::new(), Some(Box::new(outside)));
-        let worker = String::new();
-        self.insert(id, Session { worker, slots: 0, holds, slotless: 0, expires, outside });
+        self.insert(id, Session { worker, slots, holds, slotless: 0, reserved: 0, expires, outside });
+    }
+
+    /// Returns whether the worker claims calls of its group, and takes no orders.
+    pub fn is_claiming(&self, id: protocol::SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|session| session.outside.is_some() && session.slots == 0)
+    }
+
+    /// Returns whether slots of workers outside of this process may have become free since the last time.
+    pub fn take_freed_runners(&mut self) -> bool {
+        std::mem::take(&mut self.has_freed_runners)
+    }
+
+    /// Reserves a slot of the next worker of the group in turn that has one, and is in the cluster.
+    pub fn reserve_runner(&mut self, group: &GroupKey, cluster: Option<&str>) -> Option<protocol::SessionId> {
+        let turns = self.runners.get_mut(group)?;
+        for _ in 0..turns.len() {
+            let id = turns.pop_front()?;
+            turns.push_back(id);
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let own = session.outside.as_deref().and_then(|outside| outside.cluster.as_deref());
+            if session.has_slot() && cluster.is_none_or(|cluster| own == Some(cluster)) {
+                session.reserved += 1;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    pub fn unreserve_runner(&mut self, id: protocol::SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.reserved = session.reserved.saturating_sub(1);
+            self.has_freed_runners = true;
+        }
+    }
+
+    pub fn has_slot(&self, id: protocol::SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(Session::has_slot)
+    }
+
+    /// A worker takes nothing new.
+    pub fn drain(&mut self, id: protocol::SessionId) {
+        self.change(id, |session| session.slots = 0);
     }
 
     pub fn outside(&self, id: protocol::SessionId) -> Option<&Outside> {

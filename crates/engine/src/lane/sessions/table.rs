@@ -3,6 +3,7 @@
 use super::Outside;
 use crate::ids::IdMap;
 use crate::lane::dispatch::{Cursor, parts};
+use crate::lane::groups::GroupKey;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol as protocol;
@@ -19,6 +20,10 @@ pub(in crate::lane) struct Sessions {
     /// Sessions in turn; those without a free slot are passed over.
     pub(super) turns: VecDeque<protocol::SessionId>,
     pub(super) free: usize,
+    /// Sessions of workers outside of this process that have slots, in turn.
+    pub(super) runners: BTreeMap<GroupKey, VecDeque<protocol::SessionId>>,
+    /// One of them may have a free slot that it had not before.
+    pub(super) has_freed_runners: bool,
     /// Units that workers outside of this process hold.
     pub(super) held_outside: usize,
     /// Units of workers of this process that are steps of an execution which they hold as a whole.
@@ -37,6 +42,8 @@ pub(super) struct Session {
     pub(super) holds: BTreeMap<protocol::Unit, Held>,
     /// Number of these that take no slot.
     pub(super) slotless: usize,
+    /// Slots that are kept for work whose execution is being read.
+    pub(super) reserved: usize,
     /// On the steady clock.
     pub(super) expires: u64,
     /// Of a worker outside of this process, which claims work of its group and has no slots here.
@@ -198,7 +205,11 @@ impl Sessions {
         let session = self.sessions.get_mut(&id)?;
         let before = session.free();
         let changed = change(session);
-        self.free = self.free - before + session.free();
+        if session.outside.is_some() {
+            self.has_freed_runners |= session.free() > before;
+        } else {
+            self.free = self.free - before + session.free();
+        }
         Some(changed)
     }
 
@@ -267,13 +278,26 @@ impl Sessions {
 
     pub(super) fn remove(&mut self, id: protocol::SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
-        self.turns.retain(|other| *other != id);
-        self.free -= session.free();
+        match &session.outside {
+            Some(outside) => self.forget_runner(id, &outside.group),
+            None => {
+                self.turns.retain(|other| *other != id);
+                self.free -= session.free();
+            }
+        }
         for (unit, held) in &session.holds {
             self.let_go(*unit);
             self.count_out(held, session.outside.is_some());
         }
         Some(session)
+    }
+
+    fn forget_runner(&mut self, id: protocol::SessionId, group: &GroupKey) {
+        let Some(turns) = self.runners.get_mut(group) else { return };
+        turns.retain(|other| *other != id);
+        if turns.is_empty() {
+            self.runners.remove(group);
+        }
     }
 
     pub(super) fn count_out(&mut self, held: &Held, is_outside: bool) {
@@ -303,7 +327,7 @@ impl Session {
     }
 
     pub(super) fn free(&self) -> usize {
-        (self.slots as usize + self.slotless).saturating_sub(self.holds.len())
+        (self.slots as usize + self.slotless).saturating_sub(self.holds.len() + self.reserved)
     }
 
     pub(super) fn hold(&mut self, unit: protocol::Unit, held: Held) {

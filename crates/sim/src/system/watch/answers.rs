@@ -50,7 +50,10 @@ impl Watch {
             Err(Broken::new("K7", message))
         };
         let open = is_open(&self.shadows, report.unit);
+        let generation = self.shadows.get(&execution).map(|shadow| shadow.state.head.generation);
         match (verdict, answer) {
+            // The execution began again: what was before changes nothing, whatever it says.
+            (Verdict::Stale, _) if generation > Some(report.unit.generation()) => Ok(()),
             // A worker that gave its work up says so; that is a loss, and no answer.
             (Verdict::Accepted, None) if report.outcome == Outcome::Stopped && !open => Ok(()),
             (Verdict::Accepted, None) => untrue("no answer is on disk"),

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::net::Affinity;
-use windlass_kernel::{Event, ExecutionId, Fence, Millis, Phase, Record, Role, RunId, RunState};
+use windlass_kernel::{
+    Answer, Event, ExecutionId, Fence, Millis, Phase, Record, Role, RunId, RunState, WorkResult,
+};
 use windlass_protocol::{SessionId, Unit, Work};
 use windlass_store::{Applied, Lease, Reader, Session, Write};
 
@@ -64,6 +66,13 @@ fn whole(unit: Unit) -> Unit {
 
 fn is_taken_whole(shadows: &Shadows, execution: ExecutionId) -> bool {
     shadows.get(&execution).is_some_and(|shadow| shadow.net.policy().affinity == Affinity::OneWorker)
+}
+
+/// The worker reported that the work goes on later.
+fn has_given_way(shadows: &Shadows, unit: Unit) -> bool {
+    let (execution, run, fence) = parts(unit);
+    let answer = shadows.get(&execution).and_then(|shadow| shadow.answers.get(&(run, fence)));
+    matches!(answer, Some(Answer::Report { result: WorkResult::Later { .. }, .. }))
 }
 
 impl Leases {
@@ -264,9 +273,13 @@ impl Leases {
         if !self.begun.insert(unit) {
             return Err(Broken::new("begun once", format!("{unit:?} was begun twice")));
         }
-        // A step of an execution that restarts as a whole has one attempt in a generation.
-        let again =
-            |other: &Unit| (other.execution, other.run) == (unit.execution, unit.run) && *other != unit;
+        // A step of an execution that restarts as a whole has one attempt in a generation. It goes on if it gave its place
+        // back for a while.
+        let again = |other: &Unit| {
+            (other.execution, other.run) == (unit.execution, unit.run)
+                && *other != unit
+                && !has_given_way(shadows, *other)
+        };
         if is_taken_whole(shadows, execution) && !unit.is_whole() && self.begun.iter().any(again) {
             let what = format!("{unit:?} was begun before in the same generation");
             return Err(Broken::new("once in a generation", what));

@@ -1,0 +1,236 @@
+//! Workers outside of this process that run steps themselves: they have slots, and get orders like the workers of this
+//! process. What the start of an execution binds to a group of them waits here until one has a free slot.
+
+use super::Lane;
+use super::batch::Then;
+use super::deciding::{Pending, What};
+use super::dispatch::{attempt_timer, has_asked_to_stop, lease, unit};
+use super::groups::GroupKey;
+use super::queue::{Queued, QueuedWork, Waiting};
+use crate::wake::{Answer, Effect, GroupReply, SessionKey};
+use std::collections::BTreeMap;
+use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
+use windlass_protocol as protocol;
+use windlass_protocol::{AgentAnswer, Call, Order, Reply, ResourceAsk, ResourceReply, Rights, Variables};
+use windlass_store::{Priority, Runner, Tenant, WHOLE, Write};
+
+/// Workers of a tenant that an execution is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RunnerKey {
+    pub tenant: Tenant,
+    pub runner: Runner,
+}
+
+impl RunnerKey {
+    pub fn group(&self) -> GroupKey {
+        GroupKey { tenant: self.tenant.clone(), name: self.runner.group.clone() }
+    }
+}
+
+/// Executions and offers that found no free slot, by the workers that they wait for.
+#[derive(Debug, Default)]
+pub(super) struct Runners {
+    /// None of them is empty.
+    waiting: BTreeMap<RunnerKey, WaitingWork>,
+    /// Something was added that was not matched with free slots yet.
+    has_new: bool,
+}
+
+#[derive(Debug, Default)]
+struct WaitingWork {
+    queue: Waiting,
+    len: usize,
+}
+
+impl Runners {
+    fn push(&mut self, key: RunnerKey, priority: Priority, queued: Queued) {
+        let waiting = self.waiting.entry(key).or_default();
+        waiting.queue.push(priority, queued);
+        waiting.len += 1;
+        self.has_new = true;
+    }
+
+    fn pop(&mut self, key: &RunnerKey) -> Option<Queued> {
+        let waiting = self.waiting.get_mut(key)?;
+        let queued = waiting.queue.pop()?;
+        waiting.len -= 1;
+        if waiting.len == 0 {
+            self.waiting.remove(key);
+        }
+        Some(queued)
+    }
+
+    fn is_awaited(&self, key: &RunnerKey) -> bool {
+        self.waiting.contains_key(key)
+    }
+
+    /// Groups with waiting work, and how much there is.
+    pub fn waiting(&self) -> impl Iterator<Item = (GroupKey, usize)> {
+        self.waiting.iter().map(|(key, waiting)| (key.group(), waiting.len))
+    }
+}
+
+impl<R> Lane<R> {
+    /// Returns the workers that an execution is bound to; None: those of this process.
+    pub(super) fn runner_of(&self, id: ExecutionId) -> Option<RunnerKey> {
+        let origin = &self.executions.get(id)?.origin;
+        let runner = origin.options.runner.clone()?;
+        Some(RunnerKey { tenant: origin.tenant.clone(), runner })
+    }
+
+    pub(super) fn await_runner(&mut self, key: RunnerKey, priority: Priority, queued: Queued) {
+        self.runners.push(key, priority, queued);
+    }
+
+    /// Free slots take what waits for them.
+    pub(super) fn dispatch_runners(&mut self) {
+        let has_free = self.sessions.take_freed_runners();
+        let has_new = std::mem::take(&mut self.runners.has_new);
+        if self.stopping || !(has_free || has_new) {
+            return;
+        }
+        for key in self.runners.waiting.keys().cloned().collect::<Vec<_>>() {
+            while self.runners.is_awaited(&key)
+                && let Some(session) =
+                    self.sessions.reserve_runner(&key.group(), key.runner.cluster.as_deref())
+                && let Some(Queued { execution, work }) = self.runners.pop(&key)
+            {
+                let (run, fence) = match work {
+                    QueuedWork::Offer(run, fence) => (run, fence),
+                    QueuedWork::Start | QueuedWork::Whole => (WHOLE, Fence(0)),
+                };
+                let what = What::Taken { run, fence, session };
+                self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+            }
+        }
+    }
+
+    /// A slot of a worker was reserved for an execution that waited for it, or for one of its offers.
+    pub(super) fn give_to_runner(
+        &mut self,
+        id: ExecutionId,
+        run: RunId,
+        fence: Fence,
+        session: protocol::SessionId,
+    ) {
+        let what = What::Taken { run, fence, session };
+        if self.open.is_closed_for(id) {
+            self.open.deferred.push(id);
+            if let Some(live) = self.executions.get_mut(id) {
+                live.waiting.push_front(Pending { what, reply: None, mail: None, audit: None });
+            }
+            return;
+        }
+        if run == WHOLE {
+            return self.assign_to_runner(id, session);
+        }
+        let work = match self.work(id, run, fence) {
+            Some(Err(needs)) => {
+                return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
+            }
+            Some(Ok(work)) if !self.sessions.is_held(work.unit) => Some(work),
+            Some(Ok(_)) | None => None,
+        };
+        self.sessions.unreserve_runner(session);
+        let Some(work) = work else { return self.rest(id) };
+        if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
+            let unit = LeaseUnit::Run { run, fence };
+            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
+            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+        }
+        if !self.sessions.has_slot(session) {
+            return self.enqueue(id, run, fence);
+        }
+        let now = self.now.wall;
+        self.sessions.hold(session, work.unit, Tenant::new(&work.tenant), now);
+        if let Some(timer) = attempt_timer(id, run, fence, work.timeout_ms, now) {
+            self.timers.arm(timer);
+        }
+        let write = Write::Lease(lease(id, run, fence, session, now));
+        self.open.write(write, Then::Deliver(session, Box::new(work)));
+    }
+
+    fn assign_to_runner(&mut self, id: ExecutionId, session: protocol::SessionId) {
+        self.sessions.unreserve_runner(session);
+        self.starts.leave(id);
+        let Some(live) = self.executions.get(id) else { return };
+        let (tenant, generation) = (live.origin.tenant.clone(), live.state.head.generation);
+        if live.state.phase() != Phase::Queued {
+            return self.rest(id);
+        }
+        if !self.sessions.has_slot(session) {
+            return self.await_worker(id);
+        }
+        self.lease_whole(id, generation, session, tenant);
+    }
+
+    /// Gives a new offer to a worker with a free slot in the commit of the offer, unless others wait longer.
+    pub(super) fn offer_to_runner(&mut self, id: ExecutionId, run: RunId, fence: Fence, key: &RunnerKey) {
+        let straight = !self.stopping && !self.runners.is_awaited(key);
+        let session = if straight {
+            self.sessions.reserve_runner(&key.group(), key.runner.cluster.as_deref())
+        } else {
+            None
+        };
+        if let Some(session) = session {
+            self.sessions.unreserve_runner(session);
+        }
+        let work = session.and_then(|_| self.work(id, run, fence));
+        let now = self.now.wall;
+        let Some(building) = self.open.commit(id) else { return };
+        let (Some(Ok(work)), Some(session)) = (work, session) else {
+            building.queued.push((run, fence));
+            return;
+        };
+        building.leases.push(lease(id, run, fence, session, now));
+        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
+        building.orders.push((session, Order::Run(Box::new(work))));
+        self.sessions.hold(session, unit(id, run, fence), key.tenant.clone(), now);
+    }
+
+    /// Orders of a session of an earlier connection, or of an earlier process, go to this caller from now on.
+    pub(super) fn attach(&mut self, key: &SessionKey, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
+        }
+        self.renew(key.id);
+        let registered = protocol::Registered { session: key.id, rules: self.config.rules.clone() };
+        self.effects.push(Effect::SessionOpen(registered, reply));
+    }
+
+    /// A worker outside of this process makes a call of the protocol. It speaks for what its session holds, and for nothing
+    /// else.
+    pub(super) fn relay(&mut self, key: &SessionKey, call: Call, reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        self.renew(key.id);
+        let holds = |unit: protocol::Unit| self.sessions.holder(unit) == Some(key.id);
+        let stale = Answer::verdict(protocol::Verdict::Stale);
+        match call {
+            Call::Beat(beat) if beat.session == key.id => self.beat(&beat, reply),
+            Call::Leave(session) if session == key.id => self.leave(session, reply),
+            Call::Report(report) if holds(report.unit) => self.report(*report, reply),
+            // It may have been accepted before; then that is said again.
+            Call::Report(report) if !report.unit.is_whole() => self.begin_repeat(key, *report, reply),
+            Call::Checkpoint(checkpoint) if holds(checkpoint.unit) => self.checkpoint(checkpoint, reply),
+            Call::Progress(progress) if holds(progress.unit) => self.progress(progress, reply),
+            Call::Log(log) if holds(log.unit) => self.log(log, reply),
+            Call::Agent(call) if holds(call.unit) => self.agent(*call, reply),
+            // Programs run as the user of the worker, who belongs to the tenant and not to the server.
+            Call::Resource(call) if holds(call.unit) && call.ask == ResourceAsk::GetRights => {
+                let rights = Rights { programs: true, variables: Variables::All };
+                self.answer(reply, Answer::resource(ResourceReply::Rights(rights)));
+            }
+            Call::Resource(call) if holds(call.unit) => self.serve_resource(*call, reply),
+            Call::Resource(_) => self.answer(reply, Answer::resource(ResourceReply::Stale)),
+            Call::Agent(_) => self.answer(reply, Answer::agent(AgentAnswer::Stale)),
+            Call::Report(_) | Call::Checkpoint(_) | Call::Progress(_) | Call::Log(_) => {
+                self.answer(reply, stale)
+            }
+            Call::Register(_) | Call::Beat(_) | Call::Leave(_) => {
+                self.answer(reply, Answer::Group(GroupReply::NoSession))
+            }
+        }
+    }
+}
