@@ -2,6 +2,7 @@
 
 mod call;
 mod group;
+mod link;
 mod pipeline;
 mod plan;
 mod resource;
@@ -13,6 +14,10 @@ pub use call::{
     ReplyTo, Verdict,
 };
 pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
+pub use link::{
+    Bytes, CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, CallBatch, NewSession, OpenedSession, OrderList,
+    OrdersRequest, ReplyBatch, SentCall, SentReply,
+};
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
 };

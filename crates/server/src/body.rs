@@ -73,7 +73,11 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Params<T> {
 
 /// Reads the whole body within the server's limits of size and time.
 pub(crate) async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
-    let limit = app.settings.body_limit;
+    collect_up_to(body, app, app.settings.body_limit).await
+}
+
+/// Reads a body of at most `limit` bytes, within the server's limit of time.
+pub(crate) async fn collect_up_to(body: Body, app: &App, limit: usize) -> Result<Bytes, Problem> {
     let reading = tokio::time::timeout(app.settings.request_timeout, Limited::new(body, limit).collect());
     match reading.await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),

@@ -28,7 +28,7 @@ use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Workers as _, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
-use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig, RemoteConfig};
+use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig, Port, RemoteConfig};
 
 /// Subcommand that starts a supervisor of programs.
 pub const SUPERVISE: &str = "supervise";
@@ -286,6 +286,20 @@ fn own_commands() -> anyhow::Result<(PathBuf, OwnCommand, OwnCommand)> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let own = |name: &str| OwnCommand { program: program.clone(), args: vec![name.into()] };
     Ok((program.clone(), own(SUPERVISE), own(SANDBOX)))
+}
+
+/// Starts the workers of a process that has no engine of its own, with a port to the engine of a server.
+pub fn worker_pool(worker: String, slots: Option<u32>, folder: &Path, port: Port) -> anyhow::Result<Pool> {
+    let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
+    inherited.keep();
+    let (program, supervisor, sandbox) = own_commands()?;
+    let mut config = PoolConfig::new(worker, supervisor, sandbox);
+    config.helper = Some(program);
+    config.cache = folder.join("cache");
+    config.folders = Some(folder.join("work"));
+    config.databases = Some(std::path::absolute(folder.join("databases"))?);
+    config.slots = slots.unwrap_or(config.slots);
+    Ok(Pool::start(config, port)?)
 }
 
 pub(crate) fn remote_config(rules: Arc<WorkerRules>) -> anyhow::Result<RemoteConfig> {

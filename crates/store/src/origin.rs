@@ -138,7 +138,8 @@ impl Options {
     #[must_use]
     pub fn inherited(&self, by: String) -> Options {
         let Options { priority, debug, restricted, .. } = *self;
-        Options { priority, debug, restricted, ..Options::default() }.started(by, self)
+        let runner = self.runner.clone();
+        Options { priority, debug, restricted, runner, ..Options::default() }.started(by, self)
     }
 
     /// Returns these options for an execution that `by` starts, and that continues or is a part of an earlier one.

@@ -5,6 +5,7 @@
 //! | [`Run`] | the pipeline runner: which call is next, what an outcome means, where to go on after a crash; no IO |
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
+//! | [`connect`] | the way of a worker process to a server, over HTTP |
 //! | [`RemoteDesk`] | the part of a pipeline around a call that a worker outside of this process makes |
 //! | [`egress`] | where requests of definitions may go to |
 //! | [`supervisor`] | the process that ends all that a program of a step started |
@@ -22,6 +23,7 @@ mod inherited;
 mod keeper;
 mod keychain;
 mod kits;
+mod link;
 pub mod node;
 mod pipeline;
 mod pool;
@@ -36,6 +38,7 @@ mod tools;
 pub use command::{OwnCommand, host_name};
 pub use hand::Hand;
 pub use inherited::Inherited;
+pub use link::{LinkConfig, LinkNews, LinkWatch, connect};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
 pub use remote::{Prepared, RemoteCall, RemoteConfig, RemoteDesk, RemoteUnit};

@@ -26,6 +26,7 @@ mod source;
 pub mod tasks;
 pub mod tokens;
 pub mod validate;
+pub mod worker;
 pub mod workers;
 pub mod workflows;
 

@@ -37,6 +37,7 @@ mod retries;
 mod rig;
 mod rights;
 mod rows;
+mod runners;
 mod sagas;
 mod schedule_operations;
 mod schedules;

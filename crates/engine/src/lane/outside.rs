@@ -36,7 +36,7 @@ impl<R> Lane<R> {
         let WorkerSession { id, digest, tenant, group, cluster, slots, worker, .. } = session;
         let group = GroupKey { tenant: tenant.clone(), name: group.clone() };
         let (digest, cluster, renew_at) = (*digest, cluster.clone(), self.now.steady);
-        let outside = Outside { group, cluster, digest, renew_at };
+        let outside = Outside { group, cluster, is_attached: false, digest, renew_at };
         let expires = self.now.steady + self.config.lease_ttl_ms;
         self.sessions.open_outside(protocol::SessionId(id.0), (worker.clone(), *slots), outside, expires);
     }

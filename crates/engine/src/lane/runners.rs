@@ -194,6 +194,7 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
         }
         self.renew(key.id);
+        self.sessions.attach_runner(key.id);
         let registered = protocol::Registered { session: key.id, rules: self.config.rules.clone() };
         self.effects.push(Effect::SessionOpen(registered, reply));
     }

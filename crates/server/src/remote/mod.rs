@@ -6,21 +6,24 @@
 mod groups;
 mod handles;
 mod memory;
+mod runners;
 
 pub(crate) use groups::{GROUPS_MAX, Groups};
 pub(crate) use handles::SessionHandle;
+pub(crate) use runners::NewRunner;
 
 use crate::app::unexpected_answer;
 use crate::host::{now, remote_config};
 use crate::problem::{Problem, ProblemCode};
 use memory::Recent;
+use runners::Mailboxes;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass_engine::{Answer, GroupCall, GroupLoad, GroupReply, Handle, Request, SessionKey};
-use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, Verdict, Work};
+use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, Verdict, Work, WorkerRules};
 use windlass_store::{RunnerGroup, Session, Tenant, WorkerSession};
 use windlass_worker::{Port, Prepared, RemoteConfig, RemoteDesk, RemoteUnit};
 
@@ -38,6 +41,8 @@ pub struct RemoteWorkers {
     /// Each with the session that holds it.
     calls: Mutex<Recent<Unit, (SessionKey, Box<RemoteUnit>)>>,
     answered: Mutex<Recent<Unit, Answered>>,
+    mailboxes: Mailboxes,
+    rules: Arc<WorkerRules>,
 }
 
 /// A report that was accepted.
@@ -71,6 +76,7 @@ impl RemoteWorkers {
     ) -> RemoteWorkers {
         let sender = engine.clone();
         let port: Port = Arc::new(move |call, reply| sender.send(call, reply));
+        let rules = Arc::clone(&config.rules);
         RemoteWorkers {
             desk: RemoteDesk::new(config, port),
             engine,
@@ -78,12 +84,19 @@ impl RemoteWorkers {
             groups: Groups::new(groups),
             calls: Mutex::new(Recent::new(CALLS_MAX)),
             answered: Mutex::new(Recent::new(ANSWERED_MAX)),
+            mailboxes: Mailboxes::default(),
+            rules,
         }
     }
 
     /// Returns a desk without an engine, for a process that only reads.
     pub(crate) fn closed() -> anyhow::Result<RemoteWorkers> {
         Ok(RemoteWorkers::new(Handle::closed(), remote_config(Arc::default())?, 0, Vec::new()))
+    }
+
+    /// Rules for the work of every session.
+    pub(crate) fn rules(&self) -> Arc<WorkerRules> {
+        Arc::clone(&self.rules)
     }
 
     pub(crate) fn lease_ttl_ms(&self) -> u64 {

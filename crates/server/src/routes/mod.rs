@@ -16,6 +16,7 @@ pub(crate) mod plans;
 mod quarantine;
 mod route_groups;
 mod runner_groups;
+mod runners;
 mod sandboxes;
 mod schedule_runs;
 mod schedules;
@@ -89,6 +90,7 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(executions::router())
         .merge(tasks::router())
         .merge(workers::router())
+        .merge(runners::router())
         .merge(runner_groups::router())
         .merge(actions::router())
         .merge(plans::router())

@@ -189,7 +189,7 @@ fn check_claim(app: &App, request: &NewClaim) -> Result<ClaimRequest, Problem> {
 }
 
 /// Refuses with 403 a token that is for another group.
-fn check_own_group(caller: &Caller, group: &str) -> Result<(), Problem> {
+pub(super) fn check_own_group(caller: &Caller, group: &str) -> Result<(), Problem> {
     match &caller.group {
         Some(own) if own != group => Err(Problem::forbidden(format!(
             "the token is for the group `{own}` only; claim work of that group"
@@ -199,7 +199,12 @@ fn check_own_group(caller: &Caller, group: &str) -> Result<(), Problem> {
 }
 
 /// Lets a worker into a group, which exists from its first claim on.
-async fn admit(app: &App, caller: &Caller, group: &str, cluster: Option<&str>) -> Result<(), Problem> {
+pub(super) async fn admit(
+    app: &App,
+    caller: &Caller,
+    group: &str,
+    cluster: Option<&str>,
+) -> Result<(), Problem> {
     let Some(known) = app.remote.groups.get(&caller.tenant, group) else {
         return create_group(app, caller, group).await;
     };
@@ -306,6 +311,6 @@ fn failure(error: ReportedError) -> Result<Box<Failure>, Problem> {
 }
 
 /// A malformed session is answered like an unknown one.
-fn read_session(text: &str) -> Result<SessionHandle, Problem> {
+pub(super) fn read_session(text: &str) -> Result<SessionHandle, Problem> {
     SessionHandle::read(text).ok_or_else(crate::remote::no_session)
 }

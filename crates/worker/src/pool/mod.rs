@@ -183,6 +183,17 @@ impl Pool {
         self.pinger.clone()
     }
 
+    /// Finishes what runs and takes nothing new; then the pool is over.
+    pub fn drain(&self) {
+        let _ = self.inputs.send(Input::Drain);
+    }
+
+    /// Returns whether the pool has ended by itself, after a drain.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Kills what runs, reports none of it, and waits until its processes are gone.
     pub fn shutdown(mut self) {
         self.end();

@@ -12,6 +12,8 @@ use windlass_store::Tenant;
 pub(in crate::lane) struct Outside {
     pub group: GroupKey,
     pub cluster: Option<String>,
+    /// Orders reach it: its worker has fetched some since this process began.
+    pub is_attached: bool,
     /// SHA-256 of the session's text.
     pub digest: [u8; 32],
     /// On the steady clock: when its row is renewed at the earliest.
@@ -28,7 +30,6 @@ impl Sessions {
     ) {
         if slots > 0 {
             self.runners.entry(outside.group.clone()).or_default().push_back(id);
-            self.has_freed_runners = true;
         }
         let (holds, outside) = (BTreeMap::new(), Some(Box::new(outside)));
         self.insert(id, Session { worker, slots, holds, slotless: 0, reserved: 0, expires, outside });
@@ -51,13 +52,24 @@ impl Sessions {
             let id = turns.pop_front()?;
             turns.push_back(id);
             let Some(session) = self.sessions.get_mut(&id) else { continue };
-            let own = session.outside.as_deref().and_then(|outside| outside.cluster.as_deref());
+            let Some(outside) = session.outside.as_deref().filter(|outside| outside.is_attached) else {
+                continue;
+            };
+            let own = outside.cluster.as_deref();
             if session.has_slot() && cluster.is_none_or(|cluster| own == Some(cluster)) {
                 session.reserved += 1;
                 return Some(id);
             }
         }
         None
+    }
+
+    /// Orders of the session reach its worker from now on.
+    pub fn attach_runner(&mut self, id: protocol::SessionId) {
+        if let Some(outside) = self.sessions.get_mut(&id).and_then(|session| session.outside.as_deref_mut()) {
+            outside.is_attached = true;
+            self.has_freed_runners = true;
+        }
     }
 
     pub fn unreserve_runner(&mut self, id: protocol::SessionId) {

@@ -14,7 +14,7 @@ use windlass_dialects::Overrides;
 use windlass_dialects::workflow::{RetryPolicy, failure_mode};
 use windlass_engine::Start;
 use windlass_kernel::StartWhen;
-use windlass_store::{Options, Origin, Priority, Webhook};
+use windlass_store::{Options, Origin, Priority, Runner, Webhook};
 use windlass_worker::egress::Egress;
 
 /// Of the columns that other stores have for them.
@@ -64,6 +64,20 @@ pub(crate) struct ExecutionOptions {
     #[schema(max_length = 100)]
     correlation_id: Option<String>,
     parent_execution_id: Option<String>,
+    /// Workers outside of the server that run the steps; default: the workers of the server
+    runner: Option<RunnerOption>,
+}
+
+/// A group of `windlass worker` processes.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[schema(as = RunnerOptions)]
+#[serde(deny_unknown_fields)]
+struct RunnerOption {
+    #[schema(min_length = 1, max_length = 64)]
+    group: String,
+    /// Cluster of the workers; default: any
+    #[schema(min_length = 1, max_length = 64)]
+    cluster: Option<String>,
 }
 
 /// The document's RetryPolicy, as definitions have it.
@@ -116,12 +130,20 @@ impl ExecutionOptions {
             correlation: self.correlation()?,
             debug: self.is_debug(),
             webhook: self.webhook(egress)?,
+            runner: self.runner()?.or(origin.options.runner),
             ..origin.options
         };
         let origin = Arc::new(Origin { parent: parent.map_err(|_| wrong())?, options, ..origin });
         let (timeout_ms, overrides) = (self.timeout_ms()?, self.overrides()?);
         let (inputs, defaults) = (Value::Null, Value::Null);
         Ok((Start { origin, inputs, defaults, timeout_ms, when, net: None }, overrides))
+    }
+
+    fn runner(&self) -> Result<Option<Runner>, Problem> {
+        let Some(RunnerOption { group, cluster }) = &self.runner else { return Ok(None) };
+        let group = shared::check_group("options.runner.group", group)?;
+        let check = |name: &String| shared::check_group("options.runner.cluster", name);
+        Ok(Some(Runner { group, cluster: cluster.as_ref().map(check).transpose()? }))
     }
 
     pub(crate) fn is_debug(&self) -> bool {

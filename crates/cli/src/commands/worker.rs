@@ -1,0 +1,187 @@
+//! `windlass worker`: a process that runs steps for a server, also on another machine.
+
+use crate::exit::Usage;
+use crate::progress::say;
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, Sender, bounded, select, tick, unbounded};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::host::worker_pool;
+use windlass_worker::{LinkConfig, LinkNews, Pool, connect, host_name};
+
+/// Worker processes that share one folder.
+const WORKERS_MAX: u32 = 1_000;
+/// How often a worker that drains looks whether it is done.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Run steps for a server, in a group of workers
+///
+/// Takes executions and steps that are bound to the group, runs them here, and reports to the server. The token comes from
+/// WINDLASS_TOKEN. Ctrl-C or SIGTERM lets it finish what it has and take nothing new; a second signal gives the rest back.
+#[derive(Debug, clap::Args)]
+pub struct Worker {
+    /// URL of the server
+    #[arg(long, value_name = "URL", env = "WINDLASS_URL")]
+    server: String,
+    /// Group of workers that this one belongs to
+    #[arg(long, value_name = "NAME")]
+    group: String,
+    /// Cluster that this worker is in
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Executions and steps at a time; an execution of a plan takes one slot for all its steps
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    slots: Option<u32>,
+    /// Folder for work dirs and caches
+    #[arg(long, value_name = "DIR", default_value = ".windlass-worker")]
+    data: PathBuf,
+    /// Longest time to finish what it has after the first signal, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    drain_seconds: u64,
+}
+
+impl Worker {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let secrets = EngineSecrets::take_from_environment()?;
+        let token = secrets.get("WINDLASS_TOKEN").filter(|token| !token.is_empty());
+        let token = token.ok_or_else(|| {
+            Usage::new(
+                "WINDLASS_TOKEN is not set; create a token with `windlass tokens create NAME --role worker`",
+            )
+        })?;
+        let place = Place::take(&self.data)?;
+        let signals = listen()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let config = LinkConfig {
+            server: self.server.clone(),
+            token: token.to_owned().into(),
+            group: self.group.clone(),
+            cluster: self.cluster.clone(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let (sender, news) = unbounded();
+        // The pool drops its port when it is over.
+        let _news_stay_open = sender.clone();
+        let port = {
+            let _inside = runtime.enter();
+            connect(config, Arc::new(move |told| drop(sender.send(told))))?
+        };
+        let pool = worker_pool(host_name(), self.slots, &place.folder, port)?;
+        let ended = self.watch(pool, &signals, &news);
+        runtime.shutdown_background();
+        ended
+    }
+
+    /// Until it is drained, stopped or refused.
+    fn watch(
+        &self,
+        pool: Pool,
+        signals: &Receiver<()>,
+        news: &Receiver<LinkNews>,
+    ) -> anyhow::Result<ExitCode> {
+        let looks = tick(LOOK);
+        let mut draining: Option<Instant> = None;
+        let mut was_reachable = true;
+        loop {
+            select! {
+                recv(signals) -> _ => match draining {
+                    None => {
+                        say("finishing what is running; a second signal gives it back");
+                        draining = Some(Instant::now() + Duration::from_secs(self.drain_seconds));
+                        pool.drain();
+                    }
+                    Some(_) => return Ok(give_back(pool)),
+                },
+                recv(news) -> told => match told {
+                    Ok(LinkNews::Registered) => {
+                        was_reachable = true;
+                        say(&format!("working for the group `{}` at {}", self.group, self.server));
+                    }
+                    Ok(LinkNews::Unreachable(why)) => {
+                        if std::mem::replace(&mut was_reachable, false) {
+                            say(&format!("the server does not answer, trying again: {why}"));
+                        }
+                    }
+                    Ok(LinkNews::Refused(why)) => {
+                        pool.shutdown();
+                        return Err(anyhow!("the server refuses this worker: {why}"));
+                    }
+                    Err(_) => return Err(anyhow!("the connection to the server ended")),
+                },
+                recv(looks) -> _ => {
+                    if pool.is_over() {
+                        pool.shutdown();
+                        say("everything is finished");
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    if draining.is_some_and(|until| Instant::now() >= until) {
+                        return Ok(give_back(pool));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn give_back(pool: Pool) -> ExitCode {
+    say("giving back what is running");
+    pool.shutdown();
+    ExitCode::SUCCESS
+}
+
+/// The folder of one worker process among those that share a folder. What a process left there that was killed is removed
+/// when the next one takes its place.
+#[derive(Debug)]
+struct Place {
+    folder: PathBuf,
+    /// Locked as long as the process lives.
+    _lock: File,
+}
+
+impl Place {
+    fn take(data: &Path) -> anyhow::Result<Place> {
+        DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(data)
+            .with_context(|| format!("cannot create {}", data.display()))?;
+        for number in 1..=WORKERS_MAX {
+            let file = data.join(format!("{number}.lock"));
+            let lock = File::options().create(true).append(true).open(&file);
+            let lock = lock.with_context(|| format!("cannot open {}", file.display()))?;
+            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                return Ok(Place { folder: data.join(number.to_string()), _lock: lock });
+            }
+        }
+        Err(anyhow!("{WORKERS_MAX} workers use {}; give this one another folder with --data", data.display()))
+    }
+}
+
+/// Every signal that asks for an end comes through the channel.
+fn listen() -> anyhow::Result<Receiver<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let (mut interrupts, mut terms) = runtime.block_on(async {
+        Ok::<_, std::io::Error>((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    })?;
+    let (heard, signals): (Sender<()>, _) = bounded(4);
+    let listening = async move {
+        loop {
+            tokio::select! {
+                _ = interrupts.recv() => {}
+                _ = terms.recv() => {}
+            }
+            if heard.send(()).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listening))?;
+    Ok(signals)
+}

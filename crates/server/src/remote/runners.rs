@@ -1,0 +1,188 @@
+//! `windlass worker` processes: their sessions have slots and get orders. The engine holds sessions and leases; what is kept
+//! here are orders that a worker has not fetched yet, which the engine sends again if they are lost.
+
+use super::{RemoteWorkers, SessionHandle, is_same, lock, no_session, overloaded};
+use crate::app::unexpected_answer;
+use crate::problem::{Problem, ProblemCode};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+use windlass_engine::{Answer, GroupCall, GroupReply, Request, SessionKey};
+use windlass_protocol::{Call, Order, Reply, SessionId};
+use windlass_store::{Session, Tenant, WorkerSession};
+
+/// Orders that wait for one worker. More than a worker holds are those it has heard before; they are sent again later.
+const ORDERS_MAX: usize = 10_000;
+
+/// Orders for workers, by session.
+#[derive(Debug, Default)]
+pub(super) struct Mailboxes(Mutex<HashMap<SessionId, Arc<Mailbox>>>);
+
+#[derive(Debug)]
+struct Mailbox {
+    key: SessionKey,
+    state: Mutex<MailboxState>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct MailboxState {
+    orders: VecDeque<Order>,
+    /// The session is over.
+    is_closed: bool,
+}
+
+/// Closes the mailbox when the engine drops its callback: the session is over.
+struct Closer(Arc<Mailbox>);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        lock(&self.0.state).is_closed = true;
+        self.0.changed.notify_waiters();
+        self.0.changed.notify_one();
+    }
+}
+
+impl Mailbox {
+    fn put(&self, reply: Reply) {
+        let Reply::Order(order) = reply else { return };
+        let mut state = lock(&self.state);
+        match order {
+            Order::Unknown => state.is_closed = true,
+            order if state.orders.len() < ORDERS_MAX => state.orders.push_back(order),
+            _ => {}
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Returns what is there; None: nothing, and the session is open.
+    fn take(&self) -> Option<Result<Vec<Order>, Problem>> {
+        let mut state = lock(&self.state);
+        match (state.orders.is_empty(), state.is_closed) {
+            (false, _) => Some(Ok(state.orders.drain(..).collect())),
+            (true, true) => Some(Err(no_session())),
+            (true, false) => None,
+        }
+    }
+}
+
+/// A worker that registers.
+#[derive(Debug)]
+pub(crate) struct NewRunner {
+    pub(crate) tenant: Tenant,
+    pub(crate) group: String,
+    pub(crate) cluster: Option<String>,
+    pub(crate) slots: u32,
+    pub(crate) worker: String,
+}
+
+impl RemoteWorkers {
+    /// Opens a session with slots, which is on disk when this returns.
+    pub(crate) async fn register(&self, new: NewRunner) -> Result<SessionHandle, Problem> {
+        let handle = SessionHandle::random()?;
+        let opened_at = crate::host::now();
+        let NewRunner { tenant, group, cluster, slots, worker } = new;
+        let session = WorkerSession {
+            id: Session(handle.id().0),
+            digest: handle.digest(),
+            tenant,
+            group,
+            cluster,
+            slots,
+            worker,
+            opened_at,
+            expires_at: opened_at.plus(self.ttl_ms),
+        };
+        match self.ask(GroupCall::Open(Box::new(session))).await? {
+            GroupReply::Opened => Ok(handle),
+            GroupReply::TooManySessions { max } => {
+                let message = format!("the tenant has {max} workers, which is the maximum; stop some first");
+                Err(Problem::new(ProblemCode::LimitExceeded, message))
+            }
+            other => Err(super::unexpected_reply(other)),
+        }
+    }
+
+    /// Waits for orders of a session, at most half of a lease.
+    pub(crate) async fn orders(
+        &self,
+        key: SessionKey,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<Vec<Order>, Problem> {
+        let mailbox = self.mailbox(key)?;
+        let waiting = async {
+            loop {
+                let changed = mailbox.changed.notified();
+                if let Some(taken) = mailbox.take() {
+                    return taken;
+                }
+                changed.await;
+            }
+        };
+        let taken = tokio::select! {
+            taken = timeout(self.longest_wait(), waiting) => taken.unwrap_or(Ok(Vec::new())),
+            () = stopped => Ok(Vec::new()),
+        };
+        if taken.is_err() {
+            lock(&self.mailboxes.0).remove(&mailbox.key.id);
+        }
+        taken
+    }
+
+    /// Returns the mailbox of a session. After a restart of the server the engine is told where its orders go.
+    fn mailbox(&self, key: SessionKey) -> Result<Arc<Mailbox>, Problem> {
+        let mut mailboxes = lock(&self.mailboxes.0);
+        if let Some(known) = mailboxes.get(&key.id) {
+            return if is_same(&known.key, &key) { Ok(Arc::clone(known)) } else { Err(no_session()) };
+        }
+        let mailbox = Arc::new(Mailbox { key: key.clone(), state: Mutex::default(), changed: Notify::new() });
+        let closer = Closer(Arc::clone(&mailbox));
+        if !self.engine.attach(key.clone(), Box::new(move |reply| closer.0.put(reply))) {
+            return Err(overloaded());
+        }
+        mailboxes.retain(|_, mailbox| !lock(&mailbox.state).is_closed);
+        mailboxes.insert(key.id, Arc::clone(&mailbox));
+        Ok(mailbox)
+    }
+
+    /// Makes the calls of a worker in their order, and returns their replies. None: the reply takes longer than a request
+    /// may; the same call made again gets the same reply.
+    pub(crate) async fn relay(
+        &self,
+        key: &SessionKey,
+        calls: Vec<Call>,
+    ) -> Result<Vec<Option<Reply>>, Problem> {
+        if !self.engine.is_recovered() {
+            return Err(Problem::unavailable("the server is starting; retry after the time in Retry-After"));
+        }
+        let mut waiting = Vec::with_capacity(calls.len());
+        for call in calls {
+            let (sender, answer) = oneshot::channel();
+            let relay = GroupCall::Relay { session: key.clone(), call: Box::new(call) };
+            if !self.engine.try_ask(Request::Group(relay), move |answer| drop(sender.send(answer))) {
+                return Err(overloaded());
+            }
+            waiting.push(answer);
+        }
+        let mut replies = Vec::with_capacity(waiting.len());
+        for answer in waiting {
+            replies.push(read_answer(answer, self.longest_wait()).await?);
+        }
+        Ok(replies)
+    }
+}
+
+async fn read_answer(answer: oneshot::Receiver<Answer>, wait: Duration) -> Result<Option<Reply>, Problem> {
+    match timeout(wait, answer).await {
+        Err(_) => Ok(None),
+        Ok(Ok(Answer::Reply(reply))) => Ok(Some(reply)),
+        Ok(Ok(Answer::Group(GroupReply::NoSession))) => Err(no_session()),
+        Ok(Ok(Answer::Stopping) | Err(_)) => {
+            Err(Problem::unavailable("the server is being stopped; retry later"))
+        }
+        Ok(Ok(other)) => Err(unexpected_answer(&other)),
+    }
+}

@@ -1,0 +1,272 @@
+//! The way of a worker process to its server: calls of the protocol over HTTP, and orders by long poll.
+//!
+//! Calls whose order matters go out one batch at a time: what is made while one is on its way is the next one. Requests for
+//! resources and calls of agents have requests of their own. A server that restarts is waited for; the session of the
+//! worker decides how long work may go on meanwhile.
+
+use crate::failure::failure;
+use crate::pool::Port;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use windlass_protocol::{
+    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, NewSession, OpenedSession, Order,
+    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply,
+    SentCall, Verdict,
+};
+use windlass_secrets::Zeroizing;
+
+/// Time between two tries to reach a server that does not answer, at first and at most.
+const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// A connection that takes longer is tried again.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer that takes longer is lost: more than a server waits with any answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Tries to make a call whose reply someone waits for. Together they take longer than a lease: after that the work is
+/// given up anyway.
+const TRIES_MAX: u32 = 60;
+
+/// Server, credentials and group of a worker process.
+#[derive(Debug, Clone)]
+pub struct LinkConfig {
+    /// URL of the server, without a path.
+    pub server: String,
+    pub token: Zeroizing<String>,
+    pub group: String,
+    pub cluster: Option<String>,
+    /// Version of this program, for messages.
+    pub release: String,
+}
+
+/// Event that the owner of the worker process learns of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkNews {
+    Registered,
+    /// The server refuses the worker; another try would be refused, too.
+    Refused(String),
+    /// The server does not answer, for this reason.
+    Unreachable(String),
+}
+
+/// Callback for news. It must not wait.
+pub type LinkWatch = Arc<dyn Fn(LinkNews) + Send + Sync>;
+
+#[derive(Clone)]
+struct Link {
+    client: reqwest::Client,
+    config: Arc<LinkConfig>,
+    /// The session that calls are made under.
+    session: Arc<Mutex<Option<String>>>,
+    watch: LinkWatch,
+}
+
+/// Why a request had no answer.
+enum Trouble {
+    /// It did not reach a server that works: it can be made again.
+    Unreachable(String),
+    /// The server does not know the session.
+    NoSession,
+    Refused(String),
+}
+
+/// Returns the port of a worker to a server. Its tasks run on the runtime that calls this.
+pub fn connect(config: LinkConfig, watch: LinkWatch) -> io::Result<Port> {
+    let client = reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(ANSWER_TIMEOUT)
+        .build()
+        .map_err(io::Error::other)?;
+    let link = Link { client, config: Arc::new(config), session: Arc::default(), watch };
+    // Unbounded, because the worker's thread must not wait. Each unit of a worker has few calls on their way.
+    let (calls, received) = mpsc::unbounded_channel::<(Call, ReplyTo)>();
+    tokio::spawn(link.clone().send_in_order(received));
+    let runtime = tokio::runtime::Handle::current();
+    Ok(Arc::new(move |call, reply| match call {
+        Call::Register(register) => drop(runtime.spawn(link.clone().register(register, reply))),
+        Call::Agent(_) | Call::Resource(_) => drop(runtime.spawn(link.clone().send_alone(call, reply))),
+        Call::Beat(_)
+        | Call::Leave(_)
+        | Call::Report(_)
+        | Call::Checkpoint(_)
+        | Call::Progress(_)
+        | Call::Log(_) => drop(calls.send((call, reply))),
+    }))
+}
+
+impl Link {
+    fn session(&self) -> Option<String> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_session(&self, session: Option<String>) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    async fn post<T: DeserializeOwned>(&self, route: &str, body: &impl Serialize) -> Result<T, Trouble> {
+        let url = format!("{}/api/v1/workers/{route}", self.config.server.trim_end_matches('/'));
+        let request = self.client.post(url).bearer_auth(self.config.token.as_str()).json(body);
+        let unreachable = |error: reqwest::Error| Trouble::Unreachable(describe(&error));
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        if status.is_success() {
+            return response.json().await.map_err(unreachable);
+        }
+        let text = response.text().await.unwrap_or_default();
+        let message = serde_json::from_str::<serde_json::Value>(&text)
+            .ok()
+            .and_then(|body| body["error"]["message"].as_str().map(str::to_owned))
+            .unwrap_or_else(|| format!("the server answered with status {status}"));
+        Err(match status.as_u16() {
+            404 if message.contains("session") => Trouble::NoSession,
+            408 | 425 | 429 | 500.. => Trouble::Unreachable(message),
+            _ => Trouble::Refused(message),
+        })
+    }
+
+    /// Opens a session and passes its orders on, until it is over.
+    async fn register(self, register: Register, mut reply: ReplyTo) {
+        let LinkConfig { group, cluster, release, .. } = (*self.config).clone();
+        let Register { worker, slots, .. } = register;
+        let new = NewSession { protocol: PROTOCOL_VERSION, release, worker, group, cluster, slots };
+        match self.post::<OpenedSession>("register", &new).await {
+            Ok(OpenedSession { session, registered }) => {
+                self.set_session(Some(session.clone()));
+                (self.watch)(LinkNews::Registered);
+                reply(Reply::Registered(registered));
+                self.pass_orders(session, reply).await;
+            }
+            // The worker registers again by itself.
+            Err(Trouble::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
+            Err(Trouble::NoSession) => {}
+            Err(Trouble::Refused(why)) => {
+                let refused = failure(ErrorClass::Validation, "WORKER_REFUSED", why.clone());
+                reply(Reply::Refused(refused));
+                (self.watch)(LinkNews::Refused(why));
+            }
+        }
+    }
+
+    async fn pass_orders(&self, session: String, mut reply: ReplyTo) {
+        let request = OrdersRequest { session };
+        let mut again = AGAIN;
+        // Another registration has another session.
+        while self.session().as_ref() == Some(&request.session) {
+            match self.post::<OrderList>("orders", &request).await {
+                Ok(OrderList { orders }) => {
+                    again = AGAIN;
+                    orders.into_iter().for_each(|order| reply(Reply::Order(order)));
+                }
+                Err(Trouble::NoSession) => {
+                    self.set_session(None);
+                    return reply(Reply::Order(Order::Unknown));
+                }
+                Err(Trouble::Refused(why)) => {
+                    (self.watch)(LinkNews::Refused(why));
+                    sleep(AGAIN_MAX).await;
+                }
+                Err(Trouble::Unreachable(why)) => {
+                    (self.watch)(LinkNews::Unreachable(why));
+                    sleep(again).await;
+                    again = (again * 2).min(AGAIN_MAX);
+                }
+            }
+        }
+    }
+
+    async fn send_in_order(self, mut received: mpsc::UnboundedReceiver<(Call, ReplyTo)>) {
+        while let Some(first) = received.recv().await {
+            let mut batch = vec![first];
+            while batch.len() < CALLS_PER_BATCH_MAX
+                && let Ok(next) = received.try_recv()
+            {
+                batch.push(next);
+            }
+            let (calls, replies): (Vec<SentCall>, Vec<ReplyTo>) =
+                batch.into_iter().map(|(call, reply)| (SentCall::from(call), reply)).unzip();
+            self.make(calls, replies).await;
+        }
+    }
+
+    async fn send_alone(self, call: Call, reply: ReplyTo) {
+        self.make(vec![SentCall::from(call)], vec![reply]).await;
+    }
+
+    /// Makes calls until they are answered. Without an answer in the end the replies are dropped: the calls are lost.
+    async fn make(&self, calls: Vec<SentCall>, mut replies: Vec<ReplyTo>) {
+        let mut again = AGAIN;
+        let Some(session) = self.session() else { return lose(&calls, &mut replies) };
+        let mut batch = CallBatch { session, calls };
+        for _ in 0..TRIES_MAX {
+            match self.post::<ReplyBatch>("calls", &batch).await {
+                Ok(answered) => {
+                    let mut calls = Vec::new();
+                    let mut waiting = Vec::new();
+                    for ((call, mut reply), sent) in
+                        batch.calls.drain(..).zip(replies.drain(..)).zip(answered.replies)
+                    {
+                        match sent {
+                            Some(sent) => reply(sent.into()),
+                            None => {
+                                calls.push(call);
+                                waiting.push(reply);
+                            }
+                        }
+                    }
+                    if calls.is_empty() {
+                        return;
+                    }
+                    (batch.calls, replies) = (calls, waiting);
+                }
+                Err(Trouble::NoSession) => return lose(&batch.calls, &mut replies),
+                Err(Trouble::Refused(why)) => return refuse(&batch.calls, &mut replies, &why),
+                Err(Trouble::Unreachable(why)) => {
+                    (self.watch)(LinkNews::Unreachable(why));
+                    sleep(again).await;
+                    again = (again * 2).min(AGAIN_MAX);
+                }
+            }
+        }
+    }
+}
+
+/// The server does not know the session: nothing that it held is its own any more.
+fn lose(calls: &[SentCall], replies: &mut [ReplyTo]) {
+    for (sent, reply) in calls.iter().zip(replies) {
+        reply(match sent.call {
+            Call::Resource(_) => Reply::Resource(Box::new(ResourceReply::Stale)),
+            Call::Agent(_) => Reply::Agent(Box::new(AgentAnswer::Stale)),
+            _ => Reply::Verdict(Verdict::Stale),
+        });
+    }
+}
+
+/// The server will never take these calls. Those that a step waits for fail it with the reason.
+fn refuse(calls: &[SentCall], replies: &mut [ReplyTo], why: &str) {
+    for (sent, reply) in calls.iter().zip(replies) {
+        let refused =
+            || failure(ErrorClass::Validation, "WORKER_REFUSED", format!("the server refused it: {why}"));
+        match sent.call {
+            Call::Resource(_) => reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused())))),
+            Call::Log(_) | Call::Progress(_) => reply(Reply::Refused(refused())),
+            _ => {}
+        }
+    }
+}
+
+fn describe(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
