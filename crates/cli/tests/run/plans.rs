@@ -535,3 +535,31 @@ fn pln_32_a_running_execution_can_be_cancelled() {
     assert_eq!(find(&run, "b")["error"], "cancelled");
     assert_ne!(place.windlass(&["executions", "cancel", "@last"]).code, 0, "it is terminal");
 }
+
+#[test]
+fn pln_16_pln_17_a_step_waits_until_its_sandbox_is_ready_and_then_runs_with_its_name_and_key() {
+    let place = planning(
+        r#"
+params: [{name: box, required: true}]
+steps:
+- {id: routed, action: {script: "env | grep -E '^SIGNADOT_(ROUTING|SANDBOX|ROUTEGROUP)' | sort > outputs/o", outputs: [{name: o}]}, routingContext: {ref: {sandboxRef: params.box}}}
+- {id: other, action: {script: "echo $SIGNADOT_SANDBOX_NAME > outputs/o", outputs: [{name: o}]}}
+"#,
+    );
+    place.windlass(&["sandboxes", "put", "s1", "--routing-key", "k-1"]).expect(0);
+    let running = place.start(&["run", "play.yaml", "--input", "box=s1", "--json"]);
+    let waiting = until("one step waits and the other has ended", || {
+        let got = place.windlass(&["executions", "get", "@last", "--json"]);
+        let run = (got.code == 0).then(|| got.json())?;
+        (phases(&run) == "routed waiting, other completed").then_some(run)
+    });
+    assert_eq!(waiting["view"]["status"]["stepCounts"]["waiting"], 1);
+    assert_eq!(waiting["view"]["status"]["phase"], "running");
+    place.windlass(&["sandboxes", "put", "s1", "--ready", "--routing-key", "k-1"]).expect(0);
+    let (code, out, err) = running.end();
+    assert_eq!(code, Some(0), "{err}");
+    let run: Value = serde_json::from_str(&out).expect("JSON");
+    let variables = "SIGNADOT_ROUTING_KEY=k-1\nSIGNADOT_SANDBOX_NAME=s1\n";
+    assert_eq!(output(find(&run, "routed"), "o")["value"], variables);
+    assert_eq!(output(find(&run, "other"), "o")["value"], "\n");
+}

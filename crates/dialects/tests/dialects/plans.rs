@@ -6,7 +6,7 @@ use windlass_dialects::plan::{
     ActionLookup, ActionRef, NoActions, PlanCluster, PlanDocument, RegisteredAction, is_plan, parse_action,
     read_plan,
 };
-use windlass_dialects::{InputsSchema, compile};
+use windlass_dialects::{Dialect, InputsSchema, compile};
 use windlass_kernel::net::{Affinity, Join, Recovery, Step, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Binding, Pipeline, PlanStep, RefSource, StepProgram};
@@ -268,4 +268,24 @@ fn routing_waits_for_sandboxes_and_route_groups_only() {
 fn a_plan_is_known_by_its_shape() {
     assert!(is_plan("steps: nonsense") && is_plan("spec: {steps: []}"));
     assert!(!is_plan("workflow: []\nsteps: []") && !is_plan("nodes: []") && !is_plan("- 1") && !is_plan("{"));
+}
+
+const PAGE: &str = include_str!("../../../../docs/plans.md");
+
+#[test]
+fn the_documents_on_the_page_compile_and_it_names_every_key() {
+    let blocks = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let documents: Vec<&str> = blocks.filter(|block| block.contains("steps:")).collect();
+    assert!(!documents.is_empty());
+    documents.into_iter().for_each(|text| drop(net(text)));
+    let schema = Dialect::of_name("plan").and_then(Dialect::schema).expect("a schema");
+    for map in ["plan", "step", "field", "args", "cluster"] {
+        let keys = schema["$defs"][map]["properties"].as_object().expect("keys").keys();
+        for key in keys {
+            assert!(PAGE.contains(&format!("`{key}`")), "docs/plans.md does not have `{key}` of {map}");
+        }
+    }
+    for builtin in windlass_protocol::BuiltinAction::ALL {
+        assert!(PAGE.contains(&format!("`{}`", builtin.name())), "{builtin:?}");
+    }
 }
