@@ -563,3 +563,28 @@ steps:
     assert_eq!(output(find(&run, "routed"), "o")["value"], variables);
     assert_eq!(output(find(&run, "other"), "o")["value"], "\n");
 }
+
+#[test]
+fn outputs_are_read_from_the_work_dir_only() {
+    let place = Place::new();
+    place.write("o", "not an output");
+    let folder = place.path("").display().to_string();
+    for script in [
+        format!("ln -s {folder}o outputs/o"),
+        format!("rm -r outputs; ln -s {folder} outputs"),
+        "mkdir outputs/o".to_owned(),
+    ] {
+        let plan =
+            json!({ "steps": [{ "id": "a", "action": { "script": script, "outputs": [{ "name": "o" }] } }] });
+        place.write("play.yaml", &plan.to_string());
+        let run = ran(&place, &[], 1);
+        let error = find(&run, "a")["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.starts_with("output `o` cannot be read:"), "{script}: {error}");
+    }
+    place.write("play.yaml", "steps: [{id: a, action: {script: rm -r outputs, outputs: [{name: o}]}}]");
+    assert_eq!(
+        find(&ran(&place, &[], 0), "a")["outputs"],
+        json!([]),
+        "an output that was not written is absent"
+    );
+}

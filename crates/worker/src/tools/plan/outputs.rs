@@ -223,6 +223,11 @@ async fn store_bytes(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>>
 
 /// `NAME.json`, else `NAME`. A link would lead out of the work dir, and is not followed.
 fn read(folder: &Path, name: &str) -> io::Result<Option<Written>> {
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(found) if !found.is_dir() => return Err(io::Error::other("outputs/ is not a folder any more")),
+        found => found.map(drop)?,
+    }
     for (file, is_json) in [(format!("{name}.json"), true), (name.to_owned(), false)] {
         let path = folder.join(file);
         match fs::symlink_metadata(&path) {

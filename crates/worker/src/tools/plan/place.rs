@@ -161,7 +161,10 @@ impl StepPlace {
             inputs.iter().filter(|input| input.is_secret).map(|input| self.context_file(input)).collect();
         let (dir, is_kept) = (self.dir.clone(), self.is_kept);
         let removed = blocking(move || {
-            secrets.iter().for_each(|path| drop(fs::remove_file(path)));
+            // A program in a container may have put a link there, which leads out of the container.
+            if fs::symlink_metadata(dir.join("context")).is_ok_and(|context| context.is_dir()) {
+                secrets.iter().for_each(|path| drop(fs::remove_file(path)));
+            }
             if is_kept { Ok(()) } else { fs::remove_dir_all(&dir) }
         });
         // What cannot be removed now is removed with the folder of the execution.
