@@ -29,7 +29,7 @@ pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema, SECRETS};
 pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
-    has_side_effects, programs_of, recompile, secrets_of,
+    TriggerSchedule, has_side_effects, programs_of, recompile, secrets_of,
 };
 pub use names::hint as name_hint;
 pub use serde_json::Value;

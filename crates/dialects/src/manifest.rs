@@ -15,7 +15,7 @@ use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when a manifest has more to say: stored versions are
 /// compiled again when a program with a higher number opens the store (docs/adr/0032).
-pub const COMPILER: u32 = 3;
+pub const COMPILER: u32 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -26,6 +26,9 @@ pub struct Manifest {
     /// Requests that start it, at most one for each path and method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// Times at which it starts by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<TriggerSchedule>,
     /// Settings that a start may replace; `None` where the dialect has no such settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
@@ -60,6 +63,16 @@ pub struct Hook {
     pub path: String,
     /// A token is needed unless the trigger says that none is.
     pub require_auth: bool,
+}
+
+/// The times of a trigger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriggerSchedule {
+    pub node: String,
+    /// A name of the IANA database.
+    pub timezone: Option<String>,
+    /// `schedule` of a schedule's document. Whether its times exist is checked where it is stored.
+    pub schedule: Value,
 }
 
 /// A definition that a step starts.

@@ -481,6 +481,7 @@ mod tests {
             manifest: StoredManifest::default(),
             net: Arc::new(older_net(command)),
             hooks: Vec::new(),
+            schedules: Vec::new(),
             status: None,
             at: Millis(0),
             author: None,

@@ -33,6 +33,7 @@ fn definition() -> Write {
         manifest: StoredManifest::default(),
         net: windlass_kernel::Net::new(spec).expect("a net of one step").into(),
         hooks: Vec::new(),
+        schedules: Vec::new(),
         at: windlass_kernel::Millis(1),
         status: None,
         author: None,

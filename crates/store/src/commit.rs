@@ -5,6 +5,7 @@ use crate::entry::{Entry, WorkflowStatus};
 use crate::hooks::HookClaim;
 use crate::origin::{Options, Origin, Tenant};
 use crate::rows::Rows;
+use crate::schedules::StoredSchedule;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -136,6 +137,8 @@ pub struct Definition {
     pub net: Arc<Net>,
     /// Requests that start it; `HookTaken` when another workflow of the tenant has one of them.
     pub hooks: Vec<HookClaim>,
+    /// Schedules of its triggers, which replace those of the version before. The store adds the workflow to them.
+    pub schedules: Vec<StoredSchedule>,
     /// Of its workflow from now on; None leaves it as it is, and a new one is active.
     pub status: Option<WorkflowStatus>,
     pub at: Millis,

@@ -253,3 +253,62 @@ fn a_tenant_cannot_reach_schedules_of_others_nor_programs_of_the_host() {
         other(Method::POST, "/api/v1/schedules", with(shell("mine", ""), "target", target));
     assert_eq!((status, &refused["error"]["details"][0]["path"]), (400, &json!("target.workflow_id")));
 }
+
+fn triggered(name: &str, config: &Value) -> String {
+    json!({
+        "name": name,
+        "nodes": [
+            { "id": "start", "type": "trigger", "config": config },
+            { "id": "wait", "type": "delay", "config": { "duration": 0, "unit": "seconds" } },
+        ],
+        "edges": [{ "id": "e", "source": "start", "target": "wait" }],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_schedule_of_a_trigger_comes_and_goes_with_the_version_of_its_workflow() {
+    let place = Place::new();
+    let server = place.serve();
+    let every = |seconds: u32| json!({ "triggerMode": "schedule", "scheduleConfig": { "type": "interval", "intervalValue": seconds, "intervalUnit": "seconds" } });
+    let workflow = server.define(&triggered("ticks", &every(1)));
+    let schedules = || get(&server, "/api/v1/schedules")["items"].clone();
+    let first = schedules()[0].clone();
+    assert_eq!((&first["workflow_id"], &first["target_kind"]), (&json!(workflow), &json!("workflow")));
+    let id = first["id"].as_str().unwrap();
+    until("it runs", || runs(&server, id).into_iter().find(|run| run["status"] == "succeeded"));
+    let path = format!("/api/v1/schedules/{id}");
+    for (method, body) in [(Method::PATCH, json!({ "timezone": "UTC" })), (Method::DELETE, json!({}))] {
+        let (status, refused) = send(&server, method, &path, &body);
+        assert_eq!(status, 409, "{refused}");
+    }
+    let put = |config: &Value| {
+        let request = server.request(Method::PUT, &format!("/api/v1/workflows/{workflow}"));
+        read_answer(
+            request
+                .body(triggered("ticks", config))
+                .header("content-type", "application/json")
+                .send()
+                .unwrap(),
+        )
+    };
+    assert_eq!(put(&every(3600)).0, 200);
+    let second = schedules();
+    assert_eq!((second.as_array().unwrap().len(), &second[0]["id"]), (1, &json!(id)), "it keeps its runs");
+    assert_eq!(second[0]["schedule"]["every_seconds"], 3600);
+    until("no run is active", || {
+        let open = ["pending", "claimed", "running"];
+        runs(&server, id).iter().all(|run| !open.contains(&run["status"].as_str().unwrap())).then_some(())
+    });
+    assert_eq!(put(&json!({ "triggerMode": "manual" })).0, 200);
+    assert_eq!(schedules(), json!([]));
+    let cron = |expr: &str| json!({ "scheduleConfig": { "type": "cron", "cronExpression": expr, "timezone": "Asia/Tokyo" } });
+    let (status, refused) = put(&cron("0 0 30 2 *"));
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.to_string().contains("trigger `start`: schedule.expr has no occurrence"), "{refused}");
+    assert_eq!(put(&cron("0 6 * * *")).0, 200);
+    assert_eq!(schedules()[0]["timezone"], "Asia/Tokyo");
+    let deleted = server.request(Method::DELETE, &format!("/api/v1/workflows/{workflow}")).send().unwrap();
+    assert_eq!(deleted.status(), 204);
+    assert_eq!(schedules(), json!([]));
+}

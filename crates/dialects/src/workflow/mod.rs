@@ -55,6 +55,7 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     let net = if problems.has_errors() { None } else { lower::lower(&workflow, &plan, problems) };
     let manifest = Manifest {
         hooks: triggers::hooks(root),
+        schedules: triggers::schedules(root),
         settings: Some(lower::settings(&workflow)),
         children: children::children(&workflow, source, root),
         code: code_places(source, workflow.nodes.iter().filter_map(node_code)),

@@ -252,6 +252,7 @@ pub fn definition(name: &str, net: Arc<Net>) -> Definition {
         manifest: StoredManifest::default(),
         net,
         hooks: Vec::new(),
+        schedules: Vec::new(),
         at: Millis(0),
         status: None,
         author: None,

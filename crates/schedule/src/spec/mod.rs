@@ -16,6 +16,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+/// Bytes of a schedule: a tenant has many of them, and a planner reads hundreds at a time.
+const DOCUMENT_MAX: usize = 64 * 1024;
 /// Characters of a name.
 const NAME_MAX: usize = 255;
 /// A year in seconds: the longest interval, timeout and delay.
@@ -64,6 +66,12 @@ impl ScheduleSpec {
     /// Reads a document. `created_at` is the anchor of an interval that has none. All problems are returned.
     pub fn parse(document: &Value, created_at: Timestamp) -> Result<ScheduleSpec, Vec<FieldProblem>> {
         let mut top = Fields::of(document, "");
+        if document.to_string().len() > DOCUMENT_MAX {
+            top.problem(
+                "",
+                &format!("must have at most {DOCUMENT_MAX} bytes; large values belong into a workflow"),
+            );
+        }
         let name = parse_name(&mut top);
         let enabled = top.boolean("enabled", true);
         let zone = parse_zone(&mut top);

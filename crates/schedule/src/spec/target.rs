@@ -79,7 +79,13 @@ fn parse_http(fields: &mut Fields<'_>) -> Option<Target> {
     if url.as_deref().is_some_and(|url| !is_absolute(url)) {
         fields.problem("url", "must be an absolute http or https URL");
     }
+    if url.as_deref().is_some_and(|url| is_absolute(url) && !has_host(url)) {
+        fields.problem("url", "must name a host, and have no spaces and no control characters");
+    }
     let headers = texts(fields, "headers");
+    if !headers.iter().all(|(name, value)| is_header_name(name) && is_header_value(value)) {
+        fields.problem("headers", "has a name or a value that no header can have");
+    }
     let body = fields.value("body").cloned();
     Some(Target::Http { method: method?, url: url?, headers, body })
 }
@@ -99,6 +105,13 @@ fn parse_shell(fields: &mut Fields<'_>) -> Option<Target> {
         }
     };
     let (env, cwd) = (texts(fields, "env"), fields.text("cwd"));
+    if !env.keys().all(|name| is_variable(name)) {
+        fields.problem("env", "has a name that is not made of letters, digits and _");
+    }
+    let words = command.iter().chain(&args).chain(env.values()).chain(&cwd);
+    if words.into_iter().any(|word| word.contains('\0')) {
+        fields.problem("command", "must have no NUL characters, nor its arguments and variables");
+    }
     Some(Target::Shell { command: command?, args, env, cwd })
 }
 
@@ -114,6 +127,27 @@ fn parse_workflow(fields: &mut Fields<'_>) -> Option<Target> {
     };
     let version = fields.number("version", 1..=u64::from(u32::MAX));
     Some(Target::Workflow { workflow_id: workflow_id?, input, version })
+}
+
+fn has_host(url: &str) -> bool {
+    let host = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    host.is_some_and(|host| !host.is_empty()) && !url.contains(|sign: char| sign.is_control() || sign == ' ')
+}
+
+/// A token of HTTP.
+fn is_header_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+/// A line break would begin another header.
+fn is_header_value(value: &str) -> bool {
+    value.chars().all(|sign| sign == '\t' || !sign.is_control())
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(is_word) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
 /// A map of strings.

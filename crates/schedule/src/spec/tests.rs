@@ -130,6 +130,40 @@ fn every_wrong_field_is_reported_at_once() {
 }
 
 #[test]
+fn values_that_no_request_and_no_program_can_have_are_refused() {
+    let http = |more: Value| {
+        let mut target = json!({ "kind": "http", "method": "GET", "url": "https://example.com/a?b=c" });
+        more.as_object().unwrap().iter().for_each(|(name, value)| target[name] = value.clone());
+        with(json!({ "target": target }))
+    };
+    assert!(ScheduleSpec::parse(&http(json!({ "headers": { "X-A": "tab\tis fine" } })), now()).is_ok());
+    let header = "target.headers: has a name or a value that no header can have";
+    for headers in [json!({ "X-A": "a\r\nX-Evil: 1" }), json!({ "X A": "a" }), json!({ "": "a" })] {
+        check_problems(&http(json!({ "headers": headers })), &[header]);
+    }
+    let host = "target.url: must name a host, and have no spaces and no control characters";
+    for url in ["http://", "https:///path", "http://a b/", "http://a/\r\n"] {
+        check_problems(&http(json!({ "url": url })), &[host]);
+    }
+    let shell = |more: Value| {
+        let mut target = json!({ "kind": "shell", "command": "true" });
+        more.as_object().unwrap().iter().for_each(|(name, value)| target[name] = value.clone());
+        with(json!({ "target": target }))
+    };
+    assert!(ScheduleSpec::parse(&shell(json!({ "env": { "A_1": "x y" } })), now()).is_ok());
+    for name in ["A=B", "1A", "A B", ""] {
+        let env = "target.env: has a name that is not made of letters, digits and _";
+        check_problems(&shell(json!({ "env": { name: "x" } })), &[env]);
+    }
+    for more in [json!({ "args": ["a\0b"] }), json!({ "env": { "A": "\0" } }), json!({ "cwd": "\0" })] {
+        let nul = "target.command: must have no NUL characters, nor its arguments and variables";
+        check_problems(&shell(more), &[nul]);
+    }
+    let large = shell(json!({ "args": ["x".repeat(70_000)] }));
+    check_problems(&large, &[": must have at most 65536 bytes; large values belong into a workflow"]);
+}
+
+#[test]
 fn sch_16_a_schedule_without_an_occurrence_is_refused() {
     let check = |document: Value, expected: &str| {
         let spec = ScheduleSpec::parse(&document, now()).unwrap();

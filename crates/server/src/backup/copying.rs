@@ -107,6 +107,7 @@ mod tests {
             manifest: StoredManifest::default(),
             net: Arc::new(compiled.net.unwrap()),
             hooks: Vec::new(),
+            schedules: Vec::new(),
             at: Millis(1),
             status: None,
             author: None,

@@ -51,6 +51,7 @@ impl Rig {
             manifest: StoredManifest::default(),
             net: Arc::new(compile(GATE).net.unwrap()),
             hooks: Vec::new(),
+            schedules: Vec::new(),
             at: now(),
             status: None,
             author: None,

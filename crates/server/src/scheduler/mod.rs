@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`stored`] | the JSON column of a schedule |
 //! | [`target`] | the definition that an http or shell target becomes |
+//! | [`triggers`] | schedules of the triggers of a workflow |
 //! | [`plan`] | due occurrences become runs |
 //! | [`dispatch`] | runs that are due are claimed |
 //! | [`held`] | the runs that this process holds, and how many it may hold |
@@ -19,6 +20,7 @@ mod outcome;
 pub(crate) mod plan;
 pub(crate) mod stored;
 pub(crate) mod target;
+pub(crate) mod triggers;
 mod work;
 
 use crate::app::App;

@@ -127,6 +127,7 @@ impl Work {
         let column = SpecColumn::read(schedule)?;
         let caller = self.caller(column.by.clone());
         let (workflow, version) = match &spec.target {
+            Target::Workflow { .. } if let Some(workflow) = schedule.workflow => (workflow, None),
             Target::Workflow { workflow_id, version, .. } => {
                 (self.find_workflow(workflow_id, *version).await?, *version)
             }

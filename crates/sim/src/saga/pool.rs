@@ -289,6 +289,7 @@ fn define(net: &Arc<Net>) -> Definition {
         manifest: StoredManifest::default(),
         net: net.clone(),
         hooks: Vec::new(),
+        schedules: Vec::new(),
         at: Millis(EPOCH),
         status: None,
         author: None,

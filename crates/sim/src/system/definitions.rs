@@ -48,6 +48,7 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
                 manifest: StoredManifest::default(),
                 net,
                 hooks: Vec::new(),
+                schedules: Vec::new(),
                 at,
                 status: None,
                 author: None,

@@ -60,6 +60,7 @@ pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
         manifest: StoredManifest::default(),
         net: net.clone(),
         hooks: Vec::new(),
+        schedules: Vec::new(),
         at: Millis(5),
         status: None,
         author: None,

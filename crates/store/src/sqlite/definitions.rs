@@ -26,6 +26,7 @@ pub(super) fn define(transaction: &mut Transaction<'_>, definition: &Definition)
     };
     let stored = insert_version(conn, definition, key, version)?;
     hooks::replace(conn, &definition.tenant, key, &definition.hooks, definition.at)?;
+    super::schedules::replace_triggered(conn, (&definition.tenant, id), &definition.schedules)?;
     if let Some(audit) = audit_definition(definition, id, version) {
         add_audit(conn, transaction.seal, &audit)?;
     }

@@ -85,5 +85,6 @@ fn delete_workflow(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Mil
     let Some(key) = find_workflow(conn, of, &Which::Id(workflow))? else { return Ok(0) };
     hooks::release(conn, key)?;
     hooks::mark_read(conn, key)?;
+    super::schedules::replace_triggered(conn, (of, workflow), &[])?;
     execute(conn, "UPDATE workflows SET deleted_at = ?2 WHERE key = ?1", [key, at.0])
 }

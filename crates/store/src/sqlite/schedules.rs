@@ -3,7 +3,7 @@
 use super::SqliteReader;
 use super::columns::{Column, Columns, json, limit, read_row, workflow_bytes};
 use super::statements::{Conditions, execute, query_all, query_count, query_first};
-use crate::commit::Applied;
+use crate::commit::{Applied, WorkflowId};
 use crate::origin::Tenant;
 use crate::schedules::{
     Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId,
@@ -216,6 +216,41 @@ pub(super) const QUEUES: &str = "WITH RECURSIVE queues (schedule, number) AS ( \
      UNION ALL SELECT (SELECT min(r.schedule) FROM schedule_runs r WHERE r.status IN ('pending', 'retry_scheduled') \
      AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
      SELECT schedule FROM queues WHERE schedule IS NOT NULL";
+
+/// Makes these the schedules of a workflow's triggers. One that a trigger had before keeps its runs, and its times unless they
+/// changed. One that no trigger has any more is deleted, or only disabled while one of its runs is active.
+pub(super) fn replace_triggered(
+    conn: &Connection,
+    (tenant, workflow): (&Tenant, WorkflowId),
+    wanted: &[StoredSchedule],
+) -> StoreResult<()> {
+    let sql = format!("{SCHEDULE} WHERE workflow = ?1");
+    let known = query_all(conn, &sql, [workflow_bytes(workflow)], read_schedule)?;
+    let mut kept = Vec::new();
+    for schedule in wanted {
+        let name = format!("{} wf_{:032x}", schedule.name, workflow.0);
+        let schedule = StoredSchedule { name, workflow: Some(workflow), ..schedule.clone() };
+        let Some(before) = known.iter().find(|before| before.name == schedule.name) else {
+            create(conn, &schedule)?;
+            continue;
+        };
+        kept.push(before.id);
+        if before.spec != schedule.spec {
+            let StoredSchedule { id, enabled, revision, paused_at, .. } = *before;
+            let next_run_at = schedule.next_run_at.filter(|_| enabled);
+            let changed = StoredSchedule { id, enabled, revision, paused_at, next_run_at, ..schedule };
+            change(conn, &changed, false)?;
+        }
+    }
+    for gone in known.iter().filter(|before| !kept.contains(&before.id)) {
+        if delete(conn, tenant, gone.id)? == Applied::Conflict {
+            let sql =
+                "UPDATE schedules SET enabled = 0, next_run_at = NULL, revision = revision + 1 WHERE id = ?1";
+            execute(conn, sql, [gone.id.bytes()])?;
+        }
+    }
+    Ok(())
+}
 
 pub(super) const WAITING: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
      claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \

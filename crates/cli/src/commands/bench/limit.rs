@@ -78,6 +78,7 @@ fn define(store: &mut Sqlite, net: &Arc<Net>) -> anyhow::Result<()> {
         manifest: StoredManifest::default(),
         net: net.clone(),
         hooks: Vec::new(),
+        schedules: Vec::new(),
         at: now(),
         status: None,
         author: None,

@@ -79,6 +79,7 @@ impl Rig {
             manifest: StoredManifest::default(),
             net: Arc::new(net),
             hooks: Vec::new(),
+            schedules: Vec::new(),
             at: now(),
             status: None,
             author: None,

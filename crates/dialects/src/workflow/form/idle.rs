@@ -21,11 +21,14 @@ fn idle(kind: Kind, maker: &Maker<'_, '_, '_>) -> Vec<Idle> {
     let mut found = Vec::new();
     match kind {
         Kind::Trigger => {
-            let cron = "start it from cron or another scheduler: `windlass run`, or POST \
-                        /api/v1/workflows/ID/execute, also with `options.scheduledAt`";
-            found.push(("scheduleConfig", "there are no schedules yet", cron));
-            if has("triggerMode", "schedule") && maker.get("scheduleConfig").is_none() {
-                found.push(("triggerMode", "there are no schedules yet", cron));
+            let mode = maker.text("triggerMode");
+            if mode.is_some_and(|mode| mode != "schedule") {
+                let hint = "write `triggerMode: schedule`, or leave it out";
+                found.push(("scheduleConfig", "the `triggerMode` is another one", hint));
+            }
+            if mode == Some("schedule") && maker.get("scheduleConfig").is_none() {
+                let hint = "add `scheduleConfig`, or create a schedule: `windlass schedules create`";
+                found.push(("triggerMode", "there is no `scheduleConfig`", hint));
             }
         }
         Kind::Loop if any_of("loopType", &["while", "do_while"]) => {

@@ -67,8 +67,13 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
                     ),
                     field("cronExpression", Shape::Text, "As in crontab"),
                     field("onceDate", Shape::Text, "RFC 3339"),
+                    field(
+                        "timezone",
+                        Shape::Text,
+                        "Of the cron expression, as in Europe/Berlin; UTC by default",
+                    ),
                 ]),
-                "When it is meant to be started",
+                "Started at these times",
             ),
             field(
                 "webhookConfig",

@@ -126,11 +126,11 @@ fn a_field_without_effect_is_a_warning() {
         assert_eq!(warnings, [format!("`{field}` of node `a` has no effect: {why}")], "{node}");
     };
     check(
-        "a: trigger {triggerMode: schedule, scheduleConfig: {type: cron, cronExpression: '0 * * * *'}}",
+        "a: trigger {triggerMode: manual, scheduleConfig: {type: cron, cronExpression: '0 * * * *'}}",
         "scheduleConfig",
-        "there are no schedules yet",
+        "the `triggerMode` is another one",
     );
-    check("a: trigger {triggerMode: schedule}", "triggerMode", "there are no schedules yet");
+    check("a: trigger {triggerMode: schedule}", "triggerMode", "there is no `scheduleConfig`");
     check(
         "a: loop {loopType: while, condition: 'false', dataSource: [1]}",
         "dataSource",

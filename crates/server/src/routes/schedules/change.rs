@@ -113,7 +113,7 @@ fn new_schedule(
 }
 
 /// A tenant has a bounded number of schedules, and none once its storage is used up.
-async fn check_room(app: &App, caller: &Caller) -> Result<(), Problem> {
+pub(crate) async fn check_room(app: &App, caller: &Caller) -> Result<(), Problem> {
     app.storage.check(&caller.tenant)?;
     let tenant = caller.tenant.clone();
     let count = app.readers.of(&caller.tenant).look(move |reader| reader.count_schedules(&tenant)).await?;
@@ -268,6 +268,7 @@ pub(super) async fn delete_schedule(
 ) -> Result<Json<DeletedSchedule>, Problem> {
     caller.may(Permission::Delete)?;
     let stored = find(&app, &caller, &id).await?;
+    refuse_triggered(&stored)?;
     let id = ids::format_schedule(stored.id);
     let write = ScheduleWrite::Delete { tenant: caller.tenant.clone(), schedule: stored.id };
     let does = ("schedule.delete", id.as_str(), json!({ "name": stored.name }));
@@ -306,7 +307,7 @@ async fn is_named(app: &App, caller: &Caller, name: &str) -> Result<bool, Proble
 fn refuse_triggered(schedule: &StoredSchedule) -> Result<(), Problem> {
     let Some(workflow) = schedule.workflow else { return Ok(()) };
     Err(Problem::conflict(format!(
-        "the schedule belongs to a trigger of workflow {}; change `scheduleConfig` there, or pause the schedule",
+        "the schedule belongs to a trigger of workflow {}; change `scheduleConfig` there, or pause it",
         workflow_id(workflow.0)
     )))
 }

@@ -5,6 +5,8 @@ mod change;
 mod control;
 mod explain;
 
+pub(crate) use change::check_room;
+
 use super::paging::Paged;
 use super::shared::Refusals;
 use crate::app::App;

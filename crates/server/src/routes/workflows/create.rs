@@ -10,7 +10,9 @@ use crate::host::now;
 use crate::ids;
 use crate::plans;
 use crate::problem::{Detail, Problem, ProblemCode};
+use crate::routes::schedules::check_room;
 use crate::routes::shared::{BodyRefusals, Refusals, check_name};
+use crate::scheduler::triggers::schedules_of;
 use crate::versions::{missing_secrets, stored_manifest};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -119,11 +121,17 @@ pub(super) async fn register(
     let mut warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = check_name("name", &name)?;
+    let mut schedules = schedules_of(&compiled.manifest, &name, caller, now())?;
+    if !schedules.is_empty() {
+        check_room(app, caller).await?;
+    }
     let mut claims = hooks::claims_of(&compiled.manifest);
     hooks::check(&claims)?;
     match copies {
         Copies::No => are_free(app, &caller.tenant, &claims, (target, &name)).await?,
         Copies::Yes => {
+            // The original goes on to start at these times; the copy does from its next version on.
+            schedules.clear();
             let held = holders(app, &caller.tenant, &claims).await?;
             claims.retain(|claim| !held.iter().any(|(taken, _)| taken == claim));
             warnings.extend(held.iter().map(|(claim, other)| hooks::taken(claim, &other.name)));
@@ -145,6 +153,7 @@ pub(super) async fn register(
         manifest: stored_manifest(&compiled.manifest),
         net,
         hooks: claims,
+        schedules,
         status,
         at: now(),
         author: Some(caller.author()),
@@ -156,6 +165,7 @@ pub(super) async fn register(
         other => return Err(unexpected_answer(&other)),
     };
     app.definitions.forget(&caller.tenant, workflow);
+    app.schedule_bell.notify_one();
     let id = workflow_id(workflow.0);
     Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
 }
