@@ -60,6 +60,8 @@ pub struct NewRun {
     pub skipped: Option<String>,
     /// JSON that is kept until the run ends: the reason of a trigger.
     pub note: Option<String>,
+    /// The user who requested the run; None if the schedule did.
+    pub requested_by: Option<String>,
 }
 
 /// Due occurrences of a schedule that become runs, together with the time of the first one that does not.
@@ -194,6 +196,7 @@ pub struct StoredRun {
     pub error_text: Option<String>,
     pub retry_available_at: Option<Millis>,
     pub execution: Option<ExecutionId>,
+    pub requested_by: Option<String>,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

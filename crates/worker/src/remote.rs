@@ -7,6 +7,7 @@
 use crate::claim::Claim;
 use crate::command::OwnCommand;
 use crate::egress::Egress;
+use crate::excerpt;
 use crate::failure;
 use crate::halt::halt;
 use crate::keeper;
@@ -19,6 +20,9 @@ use std::collections::BTreeMap;
 use std::env::temp_dir;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_protocol::{Failure, Outcome, Report, Unit, WORKER_KIND, Work, WorkerRules};
+
+/// Bytes of a message that are kept; a local tool keeps as many of its own.
+const MESSAGE_MAX: usize = 4 * 1024;
 
 /// Settings of a desk for remote calls.
 #[derive(Debug, Clone)]
@@ -143,7 +147,7 @@ impl RemoteUnit {
 
     /// Continues the pipeline with what the worker reported, and returns what the engine learns of it.
     pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
-        let mut called = CallResult::from(outcome);
+        let mut called = CallResult::from(outcome.map_err(bounded));
         bound_depth(&mut called);
         let redactor = self.desk.kit.keeper.redactor();
         self.run.redact_with(Arc::clone(&redactor));
@@ -165,6 +169,12 @@ impl RemoteUnit {
         let failed = failure::timeout(&format!("task `{}`", self.call.label), limit_ms);
         self.finish(Err(failed)).await
     }
+}
+
+/// Cuts the message of a worker's failure: executions keep it in memory and in their rows.
+fn bounded(mut failure: Box<Failure>) -> Box<Failure> {
+    failure.message = excerpt::head(&failure.message, MESSAGE_MAX);
+    failure
 }
 
 /// The one way out: no value of a secret leaves with a report.

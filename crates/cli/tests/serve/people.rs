@@ -1,7 +1,7 @@
 //! Manual completion and separation of duties over HTTP: the signal, its token, and who may send it.
 
 use crate::executions::{get, until};
-use crate::rig::{Place, Server, jwt, read_answer};
+use crate::rig::{self, Place, Server, jwt, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -230,6 +230,34 @@ fn act_12_the_user_who_started_a_run_may_not_complete_it_under_maker_checker() {
     assert!(violations[0]["error"]["message"].as_str().unwrap().starts_with("MakerChecker: "));
     let (_, audit) = read_answer(server.get("/api/v1/audit?action=execution.violation"));
     assert_eq!(audit["entries"][0]["details"]["constraint"], "MakerChecker", "{audit}");
+    assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
+    until(&server, &id, "completed");
+}
+
+#[test]
+fn act_12_the_user_who_triggers_a_schedule_may_not_complete_its_run_under_maker_checker() {
+    let place = Place::new();
+    let server = place.serve();
+    let (ann, bob) = (person(&server, "ann", "member", &[]), person(&server, "bob", "member", &[]));
+    let editor = person(&server, "eve", "developer", &[]);
+    server.define(&confirmed("ships", &["ship:write"], &json!([{ "kind": "MakerChecker" }])));
+    let schedule = json!({ "name": "ships", "schedule": { "kind": "cron", "expr": "0 6 1 1 *" },
+        "target": { "kind": "workflow", "workflow_id": "ships" } });
+    let (status, made) = editor.send(&server, Method::POST, "/api/v1/schedules", &schedule);
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let trigger = format!("/api/v1/schedules/{}/trigger", made["id"].as_str().unwrap());
+    let (status, triggered) = ann.send(&server, Method::POST, &trigger, &json!({ "reason": "late order" }));
+    assert_eq!(status, StatusCode::OK, "{triggered}");
+    let run = format!("/api/v1/runs/{}", triggered["run_id"].as_str().unwrap());
+    let id = rig::until("the run has an execution", || {
+        ann.get(&server, &run)["execution_id"].as_str().map(str::to_owned)
+    });
+    until(&server, &id, "paused");
+    for maker in [&ann, &editor] {
+        let (status, refused) = maker.answers(&server, &id, "ship", "Succeeded");
+        assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+        assert_eq!(refused["error"]["details"][0]["code"], "MakerChecker", "{refused}");
+    }
     assert_eq!(bob.answers(&server, &id, "ship", "Succeeded").0, StatusCode::OK);
     until(&server, &id, "completed");
 }

@@ -168,6 +168,20 @@ fn rules_retry_a_reported_error_and_every_try_is_told() {
 }
 
 #[test]
+fn a_long_message_of_a_reported_error_is_cut() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&playbook("{kind: worker, group: lab}")), json!({}));
+    let mut worker = Worker::new(&server);
+    let unit = worker.claim(1).remove(0);
+    worker.failed(&unit, json!({ "code": "BROKEN", "message": "long ".repeat(100_000), "retryable": false }));
+    let ended = until(&server, &id, "failed");
+    let message = ended["errors"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("long long ") && message.ends_with('…'), "{message}");
+    assert!(message.len() < 5_000, "{} bytes are kept in every commit of the execution", message.len());
+}
+
+#[test]
 fn a_call_that_takes_too_long_fails_and_its_late_result_is_refused() {
     let place = Place::new();
     let server = place.serve();

@@ -152,6 +152,7 @@ async fn redrive_dead_letter(
         due_time: at,
         skipped: None,
         note: Some(json!({ "redriven": letter.occurrence_key }).to_string()),
+        requested_by: Some(caller.id.clone()),
     };
     resolve(&app, &caller, &letter, Some(Box::new(run))).await?;
     Ok(Json(Redriven { run_id }))

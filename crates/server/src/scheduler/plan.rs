@@ -118,5 +118,6 @@ fn new_run(schedule: &StoredSchedule, planned: PlannedOccurrence) -> Result<NewR
         due_time: millis(due_time),
         skipped: skipped.map(|reason| reason.text().to_owned()),
         note: None,
+        requested_by: None,
     })
 }

@@ -21,8 +21,8 @@ use windlass_kernel::net::Recovery;
 use windlass_kernel::{Cancel, ExecutionId, Input, Millis};
 use windlass_schedule::{ScheduleSpec, Target};
 use windlass_store::{
-    Applied, Audit, IdempotencyKey, LeaseKey, Reader as _, RunHolder, RunOutcome, RunResult, ScheduleWrite,
-    Schedules as _, StoredRun, StoredSchedule, Which, WorkflowId,
+    Applied, Audit, IdempotencyKey, LeaseKey, Origin, Reader as _, RunHolder, RunOutcome, RunResult,
+    ScheduleWrite, Schedules as _, StoredRun, StoredSchedule, Which, WorkflowId,
 };
 use windlass_views::execution_id;
 
@@ -139,7 +139,7 @@ impl Work {
         let run = ids::format_run(self.run.id);
         let forgotten = Millis(now().0 - KEY_KEPT_MS);
         let key = IdempotencyKey { request: of_parts([run.as_bytes()]), key: run, forgotten };
-        let origin = Trigger::Schedule.origin(&caller, workflow, Some(key));
+        let origin = self.attributed(Trigger::Schedule.origin(&caller, workflow, Some(key)));
         let (start, mut overrides) = ExecutionOptions::default().start(origin, &self.app.settings.egress)?;
         if !matches!(spec.target, Target::Workflow { .. }) {
             // A program whose worker was lost has failed; a retry is another run.
@@ -149,6 +149,13 @@ impl Work {
         let start = Start { inputs: Value::Object(target::inputs(&spec.target)), timeout_ms, ..start };
         let begun = begin_version(&self.app, &caller, (workflow, version), start, &overrides).await?;
         Ok(begun.id)
+    }
+
+    /// Names the user who requested the run, in addition to the one of the schedule: neither may approve what they started.
+    fn attributed(&self, origin: Origin) -> Origin {
+        let Some(requester) = &self.run.requested_by else { return origin };
+        let options = origin.options.clone().started(requester.clone(), &origin.options);
+        Origin { options, ..origin }
     }
 
     async fn find_workflow(&self, name: &str, version: Option<u32>) -> Result<WorkflowId, Problem> {

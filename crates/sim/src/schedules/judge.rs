@@ -135,6 +135,7 @@ mod tests {
             error_text: Some("why".to_owned()),
             retry_available_at: None,
             execution: None,
+            requested_by: None,
             created_at: Millis(0),
             updated_at: Millis(9),
         }

@@ -303,6 +303,7 @@ impl<'p> World<'p> {
                         due_time: Millis(due.as_millisecond()),
                         skipped: planned.skipped.map(|reason| reason.text().to_owned()),
                         note: None,
+                        requested_by: None,
                     });
                 }
                 let next_run_at = page.next.map(|next| Millis(next.as_millisecond()));

@@ -71,6 +71,7 @@ pub(super) fn new_run(id: u128) -> NewRun {
         due_time: nominal_time,
         skipped: None,
         note: None,
+        requested_by: None,
     }
 }
 
@@ -464,12 +465,17 @@ pub fn a_schedule_is_deleted_with_its_runs_unless_one_is_active<P: ServerSite>(s
     let trigger = |tenant: &str| ScheduleWrite::Trigger {
         tenant: Tenant::new(tenant),
         schedule: ONE,
-        run: Box::new(NewRun { note: Some("\"why\"".to_owned()), ..new_run(8) }),
+        run: Box::new(NewRun {
+            note: Some("\"why\"".to_owned()),
+            requested_by: Some("user_9".to_owned()),
+            ..new_run(8)
+        }),
         at: Millis(5),
     };
     assert_eq!(write(&mut store, trigger("other")), Applied::Duplicate);
     assert_eq!(write(&mut store, trigger("default")), Applied::Done);
     assert_eq!(run::<P>(&store, 8).result_json.as_deref(), Some("\"why\""));
+    assert_eq!(run::<P>(&store, 8).requested_by.as_deref(), Some("user_9"));
     assert_eq!(write(&mut store, delete("other")), Applied::Duplicate);
     assert_eq!(write(&mut store, delete("default")), Applied::Done);
     assert_eq!(write(&mut store, delete("default")), Applied::Duplicate);

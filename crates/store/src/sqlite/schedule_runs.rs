@@ -137,11 +137,11 @@ fn backfill(
 }
 
 const INSERT: &str = "INSERT INTO schedule_runs (id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, \
-     status, finished_at, result_json, error_text, retry_available_at, created_at, updated_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13) ON CONFLICT DO NOTHING";
+     status, finished_at, result_json, error_text, retry_available_at, requested_by, created_at, updated_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14) ON CONFLICT DO NOTHING";
 
 fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Millis) -> StoreResult<()> {
-    let NewRun { id, occurrence_key, nominal_time, due_time, skipped, note } = run;
+    let NewRun { id, occurrence_key, nominal_time, due_time, skipped, note, requested_by } = run;
     let status = if skipped.is_some() { RunStatus::Skipped } else { RunStatus::Pending };
     let finished = skipped.as_ref().map(|_| at.0);
     let values = params![
@@ -157,6 +157,7 @@ fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Mi
         note,
         skipped,
         None::<i64>,
+        requested_by,
         at.0
     ];
     execute(conn, INSERT, values).map(drop)
@@ -388,6 +389,7 @@ fn insert_retry(
         None::<String>,
         None::<String>,
         available_at.0,
+        run.requested_by,
         at.0
     ];
     execute(conn, INSERT, values).map(drop)

@@ -62,7 +62,7 @@ pub(super) const DUE_LATEST: &str = "SELECT id, tenant, name, enabled, spec, pol
 
 pub(super) const RUN: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
      claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
-     retry_available_at, execution, created_at, updated_at FROM schedule_runs";
+     retry_available_at, execution, requested_by, created_at, updated_at FROM schedule_runs";
 
 pub(super) const LETTER_COLUMNS: &str = "d.id, d.tenant, d.run, d.schedule, d.occurrence_key, d.reason, d.payload_json, \
      d.created_at, d.resolved_at, d.resolution";
@@ -94,7 +94,7 @@ fn read_schedule(row: &Row<'_>) -> StoreResult<StoredSchedule> {
 pub(super) fn read_run(row: &Row<'_>) -> StoreResult<StoredRun> {
     Ok(read_row![row, StoredRun: id tenant schedule occurrence_key attempt nominal_time due_time status
         claimed_by_worker_id claim_expires_at started_at finished_at http_status_code exit_code result_json error_text
-        retry_available_at execution created_at updated_at])
+        retry_available_at execution requested_by created_at updated_at])
 }
 
 pub(super) fn read_letter(row: &Row<'_>) -> StoreResult<StoredDeadLetter> {
@@ -254,7 +254,7 @@ pub(super) fn replace_triggered(
 
 pub(super) const WAITING: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
      claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
-     retry_available_at, execution, created_at, updated_at FROM schedule_runs \
+     retry_available_at, execution, requested_by, created_at, updated_at FROM schedule_runs \
      WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') AND due_time <= ?2 ORDER BY due_time, id LIMIT ?3";
 
 impl Schedules for SqliteReader {

@@ -72,7 +72,8 @@ pub(super) async fn backfill_schedule(
     if request.dry_run || missing.is_empty() {
         return Ok(Json(Backfilled { occurrences, created: 0 }));
     }
-    let runs = missing.iter().map(|missing| new_run(&schedule, missing)).collect::<Result<Vec<_>, _>>()?;
+    let runs =
+        missing.iter().map(|missing| new_run(&schedule, &caller, missing)).collect::<Result<Vec<_>, _>>()?;
     let created = runs.len();
     let tenant = caller.tenant.clone();
     let write = ScheduleWrite::Backfill { tenant, schedule: schedule.id, runs, at: now() };
@@ -141,7 +142,11 @@ async fn find_missing(
     Ok(missing.collect())
 }
 
-fn new_run(schedule: &StoredSchedule, missing: &MissingOccurrence) -> Result<NewRun, Problem> {
+fn new_run(
+    schedule: &StoredSchedule,
+    caller: &Caller,
+    missing: &MissingOccurrence,
+) -> Result<NewRun, Problem> {
     let id = ScheduleRunId(ids::fresh_number()?);
     let key = occurrence_key(&ids::format_schedule(schedule.id), missing.nominal);
     let nominal_time = millis(missing.nominal);
@@ -156,5 +161,6 @@ fn new_run(schedule: &StoredSchedule, missing: &MissingOccurrence) -> Result<New
         due_time: nominal_time,
         skipped: None,
         note: Some(json!({ "backfill": key }).to_string()),
+        requested_by: Some(caller.id.clone()),
     })
 }

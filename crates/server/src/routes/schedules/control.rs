@@ -157,6 +157,7 @@ pub(super) async fn trigger_schedule(
         due_time: at,
         skipped: None,
         note: Some(json!({ "reason": reason }).to_string()),
+        requested_by: Some(caller.id.clone()),
     };
     let triggered = TriggeredRun {
         run_id: run_id.clone(),
