@@ -72,6 +72,24 @@ test('a webhook that failed is sent again', async (context) => {
   });
 });
 
+test('a sandbox is registered, and set ready', async () => {
+  await at.signedIn(async (page) => {
+    page.on('dialog', (dialog) => dialog.accept());
+    await at.open(page, '/administration/environments');
+    await page.getByLabel('Name of the target').fill('pr-7');
+    await page.getByLabel('Cluster of the target').fill('local');
+    await page.getByRole('button', { name: 'Register' }).click();
+    const row = page.getByRole('region', { name: 'Sandboxes' }).locator('tr', { hasText: 'pr-7' });
+    await row.locator('.status.waiting').waitFor();
+    await row.getByRole('button', { name: 'Set ready' }).click();
+    await row.getByRole('button', { name: 'Set not ready' }).waitFor();
+    const { body } = await at.server.api('GET', '/sandboxes/pr-7');
+    assert.deepEqual([body.ready, body.cluster], [true, 'local']);
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+});
+
 test('groups of workers, quarantine and the audit log are shown', async () => {
   await at.signedIn(async (page) => {
     page.on('dialog', (dialog) => dialog.accept());

@@ -23,7 +23,7 @@ const PATHS = ({ form, loop, gate, schedule, broken }) => [
   `/schedules/${schedule}`,
   `/schedules/${broken}`,
   '/dead-letters',
-  ...['tokens', 'tenants', 'secrets', 'webhooks', 'workers', 'quarantine', 'audit'].map((tab) => `/administration/${tab}`),
+  ...['tokens', 'tenants', 'secrets', 'webhooks', 'workers', 'environments', 'quarantine', 'audit'].map((tab) => `/administration/${tab}`),
 ];
 
 for (const colorScheme of ['light', 'dark']) {

@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import { useSession } from '../../api/shared';
 import { Empty, Title } from '../../parts/basics';
 import { Audit } from './Audit';
+import { Environments } from './Environments';
 import { Quarantine } from './Quarantine';
 import { Secrets } from './Secrets';
 import { Tenants } from './Tenants';
@@ -16,6 +17,7 @@ const TABS = {
   secrets: ['Secrets', Secrets],
   webhooks: ['Webhooks', Webhooks],
   workers: ['Workers', Workers],
+  environments: ['Environments', Environments],
   quarantine: ['Quarantine', Quarantine],
   audit: ['Audit log', Audit],
 } as const;
