@@ -990,7 +990,7 @@ export interface paths {
         post: operations["sign_in"];
         /**
          * Sign the browser out
-         * @description The token of a session that a link began is revoked.
+         * @description A session that a link began ends. The response removes the cookie of the page even if its session has ended before.
          */
         delete: operations["sign_out"];
         options?: never;
@@ -2278,6 +2278,8 @@ export interface components {
             roles?: string[];
             /** @description The only group that a worker with this token may claim for */
             group?: string;
+            /** @description The person who holds it, if the person has another identity, too */
+            person?: string;
             tenantId: string;
             createdAt: string;
             expiresAt?: string | null;
@@ -2360,6 +2362,11 @@ export interface components {
             roles?: string[];
             /** @description For the role `worker`: the only group that it may claim for; default: every group of the tenant */
             group?: string | null;
+            /**
+             * @description The person who will hold it, if the person has another identity: the id of another token of the tenant, or `jwt:` and
+             *     the subject of a JWT. Policies count both as one user. Default: a person of its own
+             */
+            person?: string | null;
             /** @description Default: the tenant of the caller */
             tenantId?: string | null;
             /**
@@ -2442,7 +2449,7 @@ export interface components {
             hasMore: boolean;
         };
         /** @enum {string} */
-        Outcome: "Succeeded" | "PartialSuccess" | "Failed" | "Cancelled" | "Skipped" | "Lost" | "Held" | "Released" | "Patched" | "Restarted" | "Counted" | "Refused" | "NotRun" | "NonCompensable";
+        Outcome: "Succeeded" | "PartialSuccess" | "Failed" | "Cancelled" | "Skipped" | "Lost" | "Held" | "Released" | "Patched" | "Restarted" | "WaitingForManualCompletion" | "Counted" | "Refused" | "NotRun" | "NonCompensable";
         /** @description The position after a page of a list. */
         Pagination: {
             hasMore: boolean;
@@ -2921,6 +2928,8 @@ export interface components {
             roles?: string[];
             /** @description The only group that a worker with this token may claim for */
             group?: string;
+            /** @description The person who holds it, if the person has another identity, too */
+            person?: string;
             tenantId: string;
             createdAt: string;
             createdBy: string;
