@@ -249,6 +249,63 @@ fn pln_02_pln_04_pln_05_pln_06_pln_07_pln_08_pln_29_pln_37_pln_38_wrong_executio
 }
 
 #[test]
+fn pln_03_the_cluster_follows_from_the_parameters_or_is_named() {
+    let place = Place::new();
+    let server = place.serve();
+    for cluster in ["eu-1", "us-1", "us-2"] {
+        send(&server, Method::PUT, &format!("/api/v1/clusters/{cluster}"), &json!({}));
+    }
+    send(&server, Method::PUT, "/api/v1/sandboxes/box", &json!({ "cluster": "eu-1" }));
+    send(&server, Method::PUT, "/api/v1/route-groups/group", &json!({ "cluster": "us-1" }));
+    send(&server, Method::PUT, "/api/v1/sandboxes/loose", &json!({}));
+    let resolved = |affinity: Value, cluster: Option<&str>, value: Value| {
+        let mut spec = greeting(&inline());
+        spec["cluster"] = affinity;
+        spec["params"].as_array_mut().unwrap().push(json!({ "name": "at", "schema": {} }));
+        let (_, plan) = server.post("/api/v1/plans", &json!({ "spec": spec }));
+        let mut execution =
+            json!({ "planID": plan["id"], "runner": "default", "params": { "who": "Ada", "at": value } });
+        if let Some(cluster) = cluster {
+            execution["cluster"] = json!(cluster);
+        }
+        let (status, answer) = execute(&server, &execution);
+        match status {
+            201 => Ok(answer["spec"]["cluster"].as_str().unwrap().to_owned()),
+            _ => Err(paths(&answer).join(" ")),
+        }
+    };
+    let ok = |cluster: &str| Ok(cluster.to_owned());
+    let wrong = |path: &str| Err(path.to_owned());
+    let from = |key: &str| json!({ key: "at" });
+    let cases = [
+        (from("fromCluster"), None, json!("eu-1"), ok("eu-1")),
+        (from("fromCluster"), Some("eu-1"), json!("eu-1"), ok("eu-1")),
+        (from("fromCluster"), Some("us-1"), json!("eu-1"), wrong("spec.cluster")),
+        (from("fromCluster"), None, json!("mars"), wrong("spec.cluster")),
+        (from("fromSandbox"), None, json!("box"), ok("eu-1")),
+        (from("fromSandbox"), None, json!("nothing"), wrong("spec.params.at")),
+        (from("fromSandbox"), None, json!("loose"), wrong("spec.cluster")),
+        (from("fromSandbox"), Some("us-2"), json!("loose"), ok("us-2")),
+        (from("fromRouteGroup"), None, json!("group"), ok("us-1")),
+        (from("fromAnyTarget"), None, json!({ "sandbox": "box" }), ok("eu-1")),
+        (from("fromAnyTarget"), None, json!({ "routeGroup": "group" }), ok("us-1")),
+        (from("fromAnyTarget"), None, json!({ "routingKey": "k" }), wrong("spec.cluster")),
+        (json!({ "pattern": "eu-*" }), None, json!(1), ok("eu-1")),
+        (json!({ "pattern": "us-*" }), None, json!(1), wrong("spec.cluster")),
+        (json!({ "pattern": "us-*" }), Some("us-2"), json!(1), ok("us-2")),
+        (json!({ "pattern": "us-*" }), Some("eu-1"), json!(1), wrong("spec.cluster")),
+        (json!({ "pattern": "mars*" }), None, json!(1), wrong("spec.cluster")),
+    ];
+    for (affinity, cluster, value, expected) in cases {
+        assert_eq!(
+            resolved(affinity.clone(), cluster, value.clone()),
+            expected,
+            "{affinity} {cluster:?} {value}"
+        );
+    }
+}
+
+#[test]
 fn lists_of_plan_executions_refuse_what_they_do_not_know() {
     let place = Place::new();
     let server = place.serve();
