@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, NewSession, OpenedSession, Order,
-    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply,
-    SentCall, Verdict,
+    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, Failure, NewSession, OpenedSession, Order,
+    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceAsk,
+    ResourceReply, SentCall, Verdict,
 };
 use windlass_secrets::Zeroizing;
 
@@ -33,6 +33,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// Tries to make a call whose reply someone waits for. Together they take longer than a lease: after that the work is
 /// given up anyway.
 const TRIES_MAX: u32 = 60;
+
+/// Maximum size of a value that is stored or returned: with its encoding it fits into one request.
+const VALUE_BYTES_MAX: u64 = 64 << 20;
 
 /// Server, credentials and group of a worker process.
 #[derive(Debug, Clone)]
@@ -195,7 +198,12 @@ impl Link {
         }
     }
 
-    async fn send_alone(self, call: Call, reply: ReplyTo) {
+    async fn send_alone(self, mut call: Call, mut reply: ReplyTo) {
+        if let Call::Resource(resource) = &mut call
+            && let Err(refused) = bring_bytes(&mut resource.ask).await
+        {
+            return reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused))));
+        }
         self.make(vec![SentCall::from(call)], vec![reply]).await;
     }
 
@@ -235,6 +243,30 @@ impl Link {
             }
         }
     }
+}
+
+/// Files of this machine mean nothing to the server: their bytes travel with the call.
+async fn bring_bytes(ask: &mut ResourceAsk) -> Result<(), Box<Failure>> {
+    if let ResourceAsk::GetArtifactFile { key } = ask {
+        *ask = ResourceAsk::GetArtifact { key: std::mem::take(key) };
+        return Ok(());
+    }
+    let ResourceAsk::PutArtifact { body, .. } = ask else { return Ok(()) };
+    let length = body.length.max(body.bytes.len() as u64);
+    if length > VALUE_BYTES_MAX {
+        let limit = VALUE_BYTES_MAX >> 20;
+        let message =
+            format!("a value has {length} bytes, and a worker process can store at most {limit} MiB");
+        return Err(failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message));
+    }
+    if let Some(file) = body.file.take() {
+        let read = tokio::fs::read(&file).await;
+        let failed = |error: io::Error| {
+            failure(ErrorClass::Transport, "FILE_UNREADABLE", format!("{}: {error}", file.display()))
+        };
+        *body = read.map_err(failed)?.into();
+    }
+    Ok(())
 }
 
 /// The server does not know the session: nothing that it held is its own any more.
