@@ -1,13 +1,13 @@
 //! What the engine keeps in memory, and what it reads at a time.
 
-use crate::rig::{PATIENCE, Rig, chain, net};
+use crate::rig::{PATIENCE, Rig, chain, net, task};
 use crate::{COMPLETED, work};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 use windlass_engine::{Answer, ChildCheck, ChildReading, Config, Found, Load, Lookup, Request, look_up};
-use windlass_kernel::net::{Policy, Step};
-use windlass_kernel::{Event, ExecutionId};
+use windlass_kernel::net::{Completion, Policy, Step};
+use windlass_kernel::{Event, ExecutionId, Input, ManualNote};
 use windlass_protocol::{Call, Order, Reply, Verdict};
 
 fn load(rig: &Rig) -> Load {
@@ -60,6 +60,42 @@ fn executions_whose_offers_are_queued_leave_memory_and_run_when_there_are_slots(
     for id in ids {
         assert_eq!(rig.call(Request::Await(id)), COMPLETED);
     }
+}
+
+/// Ten thousand of them cost rows and nothing else: no memory, no timer, and nothing to read at a start.
+#[test]
+fn executions_that_wait_for_people_are_neither_in_memory_nor_loaded_at_a_start() {
+    let mut rig = Rig::with_config(Config { idle_max: IDLE_MAX, ..Config::default() }, 4);
+    let manual = || Step { completion: Completion::Manual { deadline_ms: None }, ..task("s", &[]) };
+    let ids: Vec<ExecutionId> = (0..100)
+        .map(|n| {
+            let id = rig.start("manual", net(Policy::default(), vec![manual()]), json!({ "n": n }));
+            assert_eq!(rig.done(&rig.work(), json!(n)), Verdict::Accepted);
+            id
+        })
+        .collect();
+    let Load { queued, in_flight, live, .. } = load(&rig);
+    assert_eq!((queued, in_flight), (0, 0));
+    assert!(live <= IDLE_MAX, "{live} executions are in memory");
+    rig.restart();
+    let end = Instant::now() + PATIENCE;
+    while !load(&rig).recovered {
+        assert!(Instant::now() < end, "it does not recover");
+        std::thread::yield_now();
+    }
+    assert_eq!(load(&rig).live, 0, "nothing is loaded before a person answers");
+    let (run, fence) = rig
+        .events(ids[7])
+        .into_iter()
+        .find_map(|event| match event {
+            Event::AwaitingManual { run, fence, .. } => Some((run, fence)),
+            _ => None,
+        })
+        .expect("it waits");
+    let note = Box::new(ManualNote { actor: "ann".into(), ..ManualNote::default() });
+    let input = Input::Complete { run, fence, note, seen: None };
+    assert_eq!(rig.call(Request::Give { execution: ids[7], input, audit: None }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Await(ids[7])), COMPLETED);
 }
 
 /// Longer than one page of a journal.
