@@ -55,6 +55,7 @@ impl Sim {
             "messagesLost": counts.lost,
             "messagesDoubled": counts.doubled,
             "mail": counts.mail,
+            "undoneSagas": counts.undone_sagas,
             "ends": summary.ends,
             "seconds": seconds,
             "violations": summary.violations.iter().zip(kept).map(|(violation, file)| to_json(violation, file)).collect::<Vec<_>>(),
