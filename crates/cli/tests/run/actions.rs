@@ -286,6 +286,28 @@ fn act_06_an_action_of_a_gated_tier_waits_for_an_approval_before_it_is_dispatche
     }
 }
 
+/// An approval was given for what the approver saw.
+#[test]
+fn act_06_an_action_that_was_changed_is_approved_again() {
+    let actions = "- {actionId: pay, order: 1, operation: 'pay:send', input: {amount: 1}, executionTierOverride: HumanApprove, retryPolicy: {maxAttempts: 1}}";
+    let place = acting("", actions, &[("pay:send", "test -e go && echo {{ args.amount }} >> paid")]);
+    let text = std::fs::read_to_string(place.path("play.yaml")).expect("a file");
+    place.write("changed.yaml", &text.replace("amount: 1}", "amount: 1000}"));
+    let id = place.run(&[], 5)["executionId"].as_str().expect("an id").to_owned();
+    place.windlass(&["executions", "approve", &id, "pay"]).expect(0);
+    place.windlass(&["run", "--resume", &id]).expect(1);
+    place.write("go", "");
+    let preview = place.windlass(&["executions", "retry", &id, "--dry-run"]).expect(0).out;
+    assert!(preview.contains("taken over: 1\n  pay:approval"), "{preview}");
+    let preview =
+        place.windlass(&["executions", "retry", &id, "--with", "changed.yaml", "--dry-run"]).expect(0).out;
+    assert!(preview.contains("taken over: 0\n"), "{preview}");
+    place.windlass(&["executions", "retry", &id, "--with", "changed.yaml"]).expect(5);
+    assert!(place.lines("paid").is_empty(), "it waits for another approval");
+    place.windlass(&["executions", "retry", &id]).expect(0);
+    assert_eq!(place.lines("paid"), ["1"], "the approval of the same action is kept");
+}
+
 #[test]
 fn act_06_a_rejected_action_never_starts_and_fails_the_run_which_is_compensated() {
     let place = gated("HumanApprove");

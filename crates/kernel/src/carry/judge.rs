@@ -106,10 +106,24 @@ impl<'p> Judge<'p> {
             FiringEnd::Handled if self.routes_differently(firing.step) => {
                 Verdict::Again(RepeatReason::Changed)
             }
+            FiringEnd::Done if self.approves_other_work(firing) => Verdict::Again(RepeatReason::Changed),
             FiringEnd::Done | FiringEnd::Handled | FiringEnd::Skipped => Verdict::Kept,
             FiringEnd::Failed => self.judge_unfinished(run, firing, RepeatReason::Failed),
             FiringEnd::Open => self.judge_unfinished(run, firing, RepeatReason::NotFinished),
         }
+    }
+
+    /// Returns whether a firing approved a step that runs again and does something else now.
+    fn approves_other_work(&self, firing: &Firing) -> bool {
+        let Some(old) = self.old.step(firing.step).approves else { return false };
+        let is_kept =
+            self.past.at(old, &firing.path).and_then(|run| self.past.firings.get(&run)).is_some_and(
+                |approved| {
+                    approved.end == FiringEnd::Done && !approved.undone && !self.after_from.contains(&old)
+                },
+            );
+        let is_same = |new: StepId| self.new.step(new).work == self.old.step(old).work;
+        !is_kept && !self.steps[old.index()].is_some_and(is_same)
     }
 
     /// Judges a firing by the reason why it exists; `None` if that is taken over and its own end decides.

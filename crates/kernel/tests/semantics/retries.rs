@@ -209,6 +209,40 @@ fn a_changed_definition_takes_over_what_it_still_has() {
 }
 
 #[test]
+fn an_approval_is_asked_for_again_if_what_it_approved_has_changed() {
+    let all = || Policy { join: Join::All, failure: FailureMode::FailFast, ..Policy::default() };
+    let pay = |amount: u32| step("pay", Work::task(json!({ "amount": amount })), &[2]);
+    let ask = || {
+        let approves = Some(StepId(1));
+        Step { approves, ..step("ask", Work::Approval { deadline_ms: None, asks: None }, &[1]) }
+    };
+    let steps = |amount: u32| vec![ask(), pay(amount), task("ship", &[])];
+    let net = |amount: u32| Net::new(NetSpec { steps: steps(amount), policy: all() }).unwrap();
+    let approved = || {
+        let mut drive = Drive::started(all(), steps(1));
+        let (run, fence) = (drive.firing("ask"), drive.fence("ask"));
+        let note = Box::new(ManualNote { actor: "ann".into(), ..ManualNote::default() });
+        drive.send(Input::Complete { run, fence, note, seen: None }).unwrap();
+        drive
+    };
+    let kept = |drive: &Drive, amount: u32, from: Option<RetryPoint>| {
+        let plan = plan_retry(&drive.net, &drive.journal, &net(amount), from).unwrap();
+        plan.imports.iter().map(|kept| drive.net.step(kept.step).name.clone()).collect::<Vec<_>>()
+    };
+    let mut unpaid = approved();
+    unpaid.fail("pay", "VALIDATION_ERROR");
+    assert_eq!(kept(&unpaid, 1, None), ["ask"], "the approval is for this");
+    assert_eq!(kept(&unpaid, 2, None), Vec::<String>::new());
+    let mut paid = approved();
+    paid.done("pay");
+    paid.fail("ship", "VALIDATION_ERROR");
+    assert_eq!(kept(&paid, 2, None), ["ask", "pay"], "what was paid is not paid again");
+    let from = Some(RetryPoint::Step(StepId(1)));
+    assert_eq!(kept(&paid, 1, from), ["ask"]);
+    assert_eq!(kept(&paid, 2, from), Vec::<String>::new());
+}
+
+#[test]
 fn a_completed_execution_is_run_again_from_a_step() {
     let mut drive = Drive::started(any_live(FailureMode::FailFast), vec![task("a", &[1]), task("b", &[])]);
     drive.done("a");

@@ -170,6 +170,12 @@ pub(crate) async fn retry(
                        version; start the workflow anew instead";
         return Err(Problem::forbidden(message));
     }
+    let approves = net.as_ref().is_some_and(|net| net.steps().any(|(_, step)| step.approves.is_some()));
+    if approves && request.inputs.is_some() {
+        let message = "a retry keeps approvals of actions, which were given for the inputs of the execution; start the \
+                       workflow anew with the new inputs";
+        return Err(Problem::conflict(message));
+    }
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
