@@ -291,7 +291,7 @@ fn act_06_an_action_of_a_gated_tier_waits_for_an_approval_before_it_is_dispatche
 fn act_06_an_action_that_was_changed_is_approved_again() {
     let actions = "- {actionId: pay, order: 1, operation: 'pay:send', input: {amount: 1}, executionTierOverride: HumanApprove, retryPolicy: {maxAttempts: 1}}";
     let place = acting("", actions, &[("pay:send", "test -e go && echo {{ args.amount }} >> paid")]);
-    let text = std::fs::read_to_string(place.path("play.yaml")).expect("a file");
+    let text = fs::read_to_string(place.path("play.yaml")).expect("a file");
     place.write("changed.yaml", &text.replace("amount: 1}", "amount: 1000}"));
     let id = place.run(&[], 5)["executionId"].as_str().expect("an id").to_owned();
     place.windlass(&["executions", "approve", &id, "pay"]).expect(0);

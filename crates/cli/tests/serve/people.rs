@@ -308,6 +308,36 @@ fn act_12_two_tokens_of_one_person_are_one_user() {
     }
 }
 
+#[test]
+fn act_12_a_retry_keeps_approvals_only_for_the_inputs_that_they_were_given_for() {
+    let place = Place::new();
+    let server = place.serve();
+    let workflow = server.define(
+        &json!({
+            "schemaVersion": 1, "workflowId": "pays", "name": "pays", "executionTier": "HumanApprove",
+            "actions": [{ "actionId": "pay", "order": 1, "operation": "pay:send", "input": { "n": "{{ inputs.n }}" },
+                "retryPolicy": { "maxAttempts": 1 } }],
+            "adapters": { "operations": { "pay:send": { "kind": "python", "code": "raise ValueError(n)" } } },
+        })
+        .to_string(),
+    );
+    let (_, started) =
+        server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "inputs": { "n": 1 } }));
+    let id = started["executionId"].as_str().unwrap();
+    until(&server, id, "paused");
+    let approve = format!("/api/v1/executions/{id}/actions/pay/complete");
+    assert_eq!(server.post(&approve, &json!({ "outcome": "Succeeded" })).0, StatusCode::OK);
+    until(&server, id, "failed");
+    let retry = format!("/api/v1/executions/{id}/retry");
+    let (status, refused) = server.post(&retry, &json!({ "inputs": { "n": 1000 } }));
+    assert_eq!(status, StatusCode::CONFLICT, "{refused}");
+    assert!(refused.to_string().contains("start the workflow anew with the new inputs"), "{refused}");
+    let (status, again) = server.post(&retry, &json!({}));
+    assert!(status.is_success(), "{again}");
+    let ended = until(&server, again["executionId"].as_str().unwrap(), "failed");
+    assert_eq!(ended["view"]["actions"][0]["approval"], "Approved", "{ended}");
+}
+
 /// Another token of a person.
 fn person_of(server: &Server, name: &str, of: &str) -> Person {
     let (status, made) =
