@@ -101,7 +101,7 @@ impl From<Call> for SentCall {
     fn from(mut call: Call) -> SentCall {
         let body = match &mut call {
             Call::Resource(resource) => match &mut resource.ask {
-                ResourceAsk::PutArtifact { body, .. } => Some(Bytes(std::mem::take(&mut body.bytes))),
+                ResourceAsk::PutArtifact { body, .. } => Some(Bytes(body.take_bytes())),
                 _ => None,
             },
             _ => None,
@@ -126,7 +126,7 @@ impl From<Reply> for SentReply {
     fn from(mut reply: Reply) -> SentReply {
         let body = match &mut reply {
             Reply::Resource(resource) => match &mut **resource {
-                ResourceReply::Artifact(Some(body)) => Some(Bytes(std::mem::take(&mut body.bytes))),
+                ResourceReply::Artifact(Some(body)) => Some(Bytes(body.take_bytes())),
                 _ => None,
             },
             _ => None,

@@ -69,6 +69,18 @@ pub struct Body {
     pub file: Option<PathBuf>,
 }
 
+impl Body {
+    /// Takes the bytes, those of the file if there is one. A file that cannot be read has none, which its receiver
+    /// notices by the key.
+    #[must_use]
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        match self.file.take() {
+            Some(file) => std::fs::read(file).unwrap_or_default(),
+            None => std::mem::take(&mut self.bytes),
+        }
+    }
+}
+
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Body {
         Body { length: bytes.len() as u64, bytes, file: None }

@@ -4,7 +4,7 @@ use crate::rights::TenantRights;
 use crate::storage::Storage;
 use crate::vault::SharedVault;
 use std::sync::{Arc, Mutex, PoisonError};
-use windlass_artifact::Artifact;
+use windlass_artifact::{Artifact, key_of};
 use windlass_engine::{ResourceRequest, Resources};
 use windlass_protocol::{
     Body, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, RoutingTarget,
@@ -59,7 +59,7 @@ impl FolderResources {
         let Body { length, bytes, file } = body;
         let added = match file {
             Some(file) => self.artifacts.keep_file(tenant, &key, &file),
-            None if bytes.len() as u64 == length => self.artifacts.keep(tenant, &Artifact { key, bytes }),
+            None if key_of(&bytes) == key => self.artifacts.keep(tenant, &Artifact { key, bytes }),
             None => return Err(cut_off(length)),
         };
         let added = added.map_err(|error| large_value("ARTIFACT_NOT_KEPT", "stored", &error))?;
