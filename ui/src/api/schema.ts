@@ -3500,7 +3500,7 @@ export interface components {
          * @description An event that a receiver can subscribe to.
          * @enum {string}
          */
-        WebhookEvent: "ExecutionStarted" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionCancelled" | "NodeStarted" | "NodeCompleted" | "NodeFailed";
+        WebhookEvent: "execution.started" | "execution.completed" | "execution.failed" | "execution.cancelled" | "node.started" | "node.completed" | "node.failed";
         WebhookSecretView: {
             /** @description `whsec_` and the key as base64, the format of Standard Webhooks libraries */
             secret: string;

@@ -6,8 +6,9 @@ use utoipa::ToSchema;
 use windlass_kernel::ExecutionId;
 use windlass_views::{Message, MessageBody, execution_id, time};
 
+// The names are token trees, because the derived schema does not see a literal through a macro.
 macro_rules! events {
-    ($($event:ident = $name:literal,)+) => {
+    ($($event:ident = $name:tt,)+) => {
         /// An event that a receiver can subscribe to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
         pub(crate) enum WebhookEvent {

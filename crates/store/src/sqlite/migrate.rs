@@ -164,6 +164,8 @@ mod tests {
             "45d2fdda4fb8b0a7551277880da1a86c1043f5747f0abc913e0e6f03eae471da",
             "ef50637869f3ae8c6926ac0fada48cd2f637d71aaf93c4f6cfa4198173945148",
             "3ed57fbab67ddf723f22fcf93a5d2e8b558a5af4bb048364bc98e659bb796d22",
+            "2202d9754e52d5dc5f838a6be4e6eba52b803dcff47cc119f6c4d382a3702a61",
+            "54552c9116441a18d3080dc96922d4e3df47f2934ca2da9d1dc0d2d90a1926ef",
         ];
         assert_eq!(found, expected);
     }
