@@ -66,6 +66,14 @@ fn schedules_cost_little_and_each_due_one_runs_once() {
 }
 
 #[test]
+fn a_worker_process_does_the_steps_of_chains() {
+    let output = measured(&["workers", "--seconds", "0.4", "--concurrency", "4"]);
+    for figure in ["steps_per_s", "executions_per_s", "p50_ms", "p99_ms", "wall_ms"] {
+        assert!(output[figure].as_f64().is_some_and(|value| value > 0.0), "{figure} in {output}");
+    }
+}
+
+#[test]
 fn a_long_execution_is_compared_with_its_own_beginning() {
     for name in ["long", "loop"] {
         let output = measured(&[name, "--seconds", "0"]);

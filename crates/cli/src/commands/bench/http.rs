@@ -21,7 +21,7 @@ const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name:
 /// Starts a second that the server is asked for, and that it must keep up with.
 const RATE: u32 = 3_000;
 /// Steps of the other tenant, one after the other, alone and beside the queue.
-const SINGLE: usize = 50;
+pub const SINGLE: usize = 50;
 /// How often it is asked whether everything has ended.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 /// Whatever is not done by then is an error.
@@ -129,7 +129,11 @@ impl Server {
     }
 
     pub fn client(&self, token: &str) -> Api {
-        Api { client: Client::new(), url: self.url.clone(), token: token.to_owned() }
+        Api { client: Client::new(), url: self.url.clone(), token: token.to_owned(), group: None }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
     }
 }
 
@@ -147,23 +151,39 @@ pub struct Api {
     client: Client,
     url: String,
     token: String,
+    /// The group of workers that does the steps of what it starts; None: the server itself.
+    group: Option<&'static str>,
 }
 
-enum Until {
+pub enum Until {
     After(Duration),
     /// So many steps wait for a slot.
     Queued(u64),
 }
 
-struct Started {
-    began: Instant,
+pub struct Started {
+    pub began: Instant,
     took: Duration,
-    count: u64,
+    pub count: u64,
     /// From the request to its answer.
     latencies: Latencies,
 }
 
 impl Api {
+    /// Returns the same client, whose executions are done by a group of workers.
+    pub fn with_group(self, group: &'static str) -> Api {
+        Api { group: Some(group), ..self }
+    }
+
+    /// Returns the body of a start; `waits`: the answer comes after the end of the execution.
+    fn start_body(&self, waits: bool) -> String {
+        let mut options = json!({ "async": !waits });
+        if let Some(group) = self.group {
+            options["runner"] = json!({ "group": group });
+        }
+        json!({ "inputs": {}, "options": options }).to_string()
+    }
+
     pub async fn ask(
         &self,
         method: Method,
@@ -202,7 +222,7 @@ impl Api {
     }
 
     /// `per_second`: of all connections together, evenly; without it each asks again as soon as it was answered.
-    async fn starts(
+    pub async fn starts(
         &self,
         workflow: &str,
         connections: usize,
@@ -235,11 +255,11 @@ impl Api {
     }
 
     /// When the last of so many executions had completed.
-    async fn all_completed(&self, count: u64) -> anyhow::Result<Instant> {
+    pub async fn all_completed(&self, count: u64) -> anyhow::Result<Instant> {
         self.wait_for("windlass_executions_ended_total{status=\"completed\"}", count).await
     }
 
-    async fn wait_for(&self, name: &str, at_least: u64) -> anyhow::Result<Instant> {
+    pub async fn wait_for(&self, name: &str, at_least: u64) -> anyhow::Result<Instant> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             if self.measured(name).await? >= at_least {
@@ -256,13 +276,12 @@ impl Api {
         Ok(line.unwrap_or("0").parse::<f64>()? as u64)
     }
 
-    async fn singles(&self, workflow: &str) -> anyhow::Result<Latencies> {
+    pub async fn singles(&self, workflow: &str) -> anyhow::Result<Latencies> {
         let path = format!("/api/v1/workflows/{workflow}/execute");
         let mut latencies = Latencies::default();
         for _ in 0..SINGLE {
             let began = Instant::now();
-            let body = json!({ "inputs": {}, "options": { "async": false } }).to_string();
-            let answer = self.json(&path, body, 200).await?;
+            let answer = self.json(&path, self.start_body(true), 200).await?;
             latencies.push(began.elapsed());
             ensure!(answer["status"] == "completed", "a single step ended {}", answer["status"]);
         }
@@ -296,13 +315,13 @@ async fn start_until(
     mut turns: Option<Turns>,
     stop: Arc<AtomicU64>,
 ) -> anyhow::Result<Vec<Duration>> {
-    let mut took = Vec::new();
+    let (mut took, body) = (Vec::new(), api.start_body(false));
     while stop.load(Ordering::Relaxed) == 0 {
         if let Some(turns) = &mut turns {
             turns.next().await;
         }
         let began = Instant::now();
-        let (status, text) = api.ask(Method::POST, &path, Some("{\"inputs\":{}}".to_owned())).await?;
+        let (status, text) = api.ask(Method::POST, &path, Some(body.clone())).await?;
         took.push(began.elapsed());
         ensure!(status == 202, "a start was answered {status}: {text}");
     }

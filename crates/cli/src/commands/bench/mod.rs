@@ -21,6 +21,7 @@ mod trace;
 mod verify;
 mod watched;
 mod worker;
+mod workers;
 
 use anyhow::Context;
 use outcome::Outcome;
@@ -96,6 +97,8 @@ enum Name {
     Http,
     /// 10,000 schedules, idle, and 1,000 of them due in one second
     Schedules,
+    /// Chains that a worker process does over HTTP
+    Workers,
     /// Start, memory, disk
     Footprint,
     /// What disk and store can do without the engine
@@ -106,7 +109,7 @@ enum Name {
     Ready,
 }
 
-const ALL: [Name; 12] = [
+const ALL: [Name; 13] = [
     Name::Chain,
     Name::Single,
     Name::Fanout,
@@ -117,6 +120,7 @@ const ALL: [Name; 12] = [
     Name::Payload,
     Name::Http,
     Name::Schedules,
+    Name::Workers,
     Name::Footprint,
     Name::Limit,
 ];
@@ -200,6 +204,7 @@ impl Site<'_> {
             Name::Gates => gates::gates(self),
             Name::Http => http::http(self),
             Name::Schedules => schedules::schedules(self),
+            Name::Workers => workers::workers(self),
             Name::Footprint => footprint::footprint(self),
             Name::Limit => limit::limit(self),
             Name::All | Name::Ready => unreachable!("these are not measured by themselves"),
