@@ -45,7 +45,8 @@ pub(crate) struct LiveParams {
     cursor: Option<String>,
 }
 
-/// The place after a line: a chunk of the log, lines of the next one, and the generation of the execution.
+/// The place after a line: a chunk of the log, lines of the next one, and the generation of the execution, 0 before the
+/// first one is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LogPlace {
     chunk: i64,
@@ -68,6 +69,13 @@ impl LogPlace {
             lines: lines.parse().ok()?,
             generation: generation.parse().ok()?,
         })
+    }
+
+    /// Goes on in a generation. The event is for clients that may have lines of an earlier one.
+    fn enter(&mut self, generation: u32) -> Option<LiveEvent> {
+        let was = self.generation;
+        self.generation = was.max(generation);
+        (was > 0 && was < generation).then_some(LiveEvent::Restart)
     }
 }
 
@@ -167,9 +175,8 @@ impl Reading {
             let stored = stored_of(reader, &caller, execution)?;
             let (phase, generation) = (stored.state.phase(), stored.state.head.generation);
             let mut page = read_page(reader, execution, &params, place)?;
-            if !page.has_more && generation > page.place.generation {
-                page.events.push(LiveEvent::Restart);
-                page.place.generation = generation;
+            if !page.has_more {
+                page.events.extend(page.place.enter(generation));
             }
             page.is_over = phase.is_ended();
             Ok::<_, Problem>(page)
@@ -187,10 +194,7 @@ fn read_page(
     let chunks = reader.logs(execution, Position(place.chunk), PAGE)?;
     let (mut events, has_more) = (Vec::new(), chunks.len() == PAGE);
     for chunk in chunks {
-        if chunk.run.generation() > place.generation {
-            events.push(LiveEvent::Restart);
-            place.generation = chunk.run.generation();
-        }
+        events.extend(place.enter(chunk.run.generation()));
         let lines: Vec<Line> = serde_json::from_slice(&chunk.lines).map_err(Problem::internal)?;
         let (seen, count) = (place.lines, lines.len());
         for (index, line) in lines.into_iter().enumerate().skip(seen) {
