@@ -73,7 +73,9 @@ impl Worker {
             let _inside = runtime.enter();
             connect(config, Arc::new(move |told| drop(sender.send(told))))?
         };
-        let pool = worker_pool(host_name(), self.slots, &place.folder, port)?;
+        // Several of them can be on one machine.
+        let name = format!("{}:{}", host_name(), std::process::id());
+        let pool = worker_pool(name, self.slots, &place.folder, port)?;
         let ended = self.watch(pool, &signals, &news);
         runtime.shutdown_background();
         ended
