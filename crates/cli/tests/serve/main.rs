@@ -25,6 +25,7 @@ mod nodes;
 mod operations;
 mod orchestration;
 mod people;
+mod plan_executions;
 mod plans;
 mod reading;
 mod receiver;

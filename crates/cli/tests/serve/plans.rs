@@ -11,12 +11,12 @@ outputs: [{name: text}]
 script: printf 'hi %s' \"$(cat context/who)\" > outputs/text
 ";
 
-fn send(server: &Server, method: Method, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn send(server: &Server, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let (status, answer) = read_answer(server.request(method, path).json(body).send().unwrap());
     (status.as_u16(), answer)
 }
 
-fn get(server: &Server, path: &str) -> (u16, Value) {
+pub(crate) fn get(server: &Server, path: &str) -> (u16, Value) {
     let (status, answer) = read_answer(server.get(path));
     (status.as_u16(), answer)
 }
@@ -35,7 +35,7 @@ fn paths(refused: &Value) -> Vec<&str> {
 }
 
 /// A plan of one step that greets.
-fn greeting(action: &Value) -> Value {
+pub(crate) fn greeting(action: &Value) -> Value {
     json!({
         "params": [{ "name": "who", "required": true }, { "name": "times", "schema": { "type": "integer" }, "default": 1 }],
         "steps": [{ "id": "hello", "action": action, "args": { "refs": { "who": "params.who" } } }],
@@ -43,7 +43,7 @@ fn greeting(action: &Value) -> Value {
     })
 }
 
-fn inline() -> Value {
+pub(crate) fn inline() -> Value {
     json!({
         "script": "printf 'hi %s' \"$(cat context/who)\" > outputs/text",
         "params": [{ "name": "who", "required": true }],
@@ -52,7 +52,7 @@ fn inline() -> Value {
 }
 
 #[track_caller]
-fn create(server: &Server, spec: &Value) -> Value {
+pub(crate) fn create(server: &Server, spec: &Value) -> Value {
     let (status, plan) = server.post("/api/v1/plans", &json!({ "spec": spec }));
     assert_eq!(status, 201, "{plan}");
     plan
@@ -195,7 +195,7 @@ fn pln_13_pln_37_wrong_plans_are_refused_with_every_problem() {
 }
 
 /// The answer to a new execution with this spec.
-fn execute(server: &Server, spec: &Value) -> (u16, Value) {
+pub(crate) fn execute(server: &Server, spec: &Value) -> (u16, Value) {
     let (status, answer) = server.post("/api/v1/plan-executions", &json!({ "spec": spec }));
     (status.as_u16(), answer)
 }
@@ -236,6 +236,10 @@ fn pln_02_pln_04_pln_05_pln_06_pln_07_pln_08_pln_29_pln_37_pln_38_wrong_executio
         (
             json!({ "planID": id, "params": { "x": 1 }, "secrets": { "who": "missing" } }),
             vec!["spec.params.x", "spec.secrets.who", "spec.runner", "spec.cluster"],
+        ),
+        (
+            json!({ "planID": id, "cluster": "mars", "runner": "nobody", "params": { "who": "Ada", "times": "two" }, "secrets": { "who": "known" } }),
+            vec!["spec.params.times", "spec.secrets.who", "spec.runner", "spec.cluster"],
         ),
     ];
     for (spec, expected) in cases {

@@ -13,7 +13,7 @@ fn place() -> Place {
     Place::new().variable("WINDLASS_LEASE_TTL_SECONDS", TTL)
 }
 
-fn token(server: &Server, body: Value) -> String {
+pub(crate) fn token(server: &Server, body: Value) -> String {
     let (status, made) = server.post("/api/v1/tokens", &body);
     assert_eq!(status, StatusCode::CREATED, "{made}");
     made["token"].as_str().unwrap().to_owned()
@@ -24,7 +24,7 @@ fn worker_token(server: &Server) -> String {
 }
 
 /// Starts a worker and waits until it has registered.
-fn worker(place: &Place, server: &Server, token: &str, args: &[&str]) -> Running {
+pub(crate) fn worker(place: &Place, server: &Server, token: &str, args: &[&str]) -> Running {
     let mut running = start_worker(place, server, token, args);
     running.until_says("working for the group");
     running
