@@ -8,6 +8,7 @@ const SERVERS_ONLY: [&str; 3] = ["links", "estimatedCompletion", "keyId"];
 /// Whoever has the folder is its owner; at a server it is a user, over the API.
 const WHO: [&str; 4] = ["triggeredBy", "triggerType", "by", "trigger"];
 const TOOK: &str = "duration";
+const PREFIXES: [&str; 5] = ["exec_", "wf_", "sch_", "act_", "pl_"];
 
 #[derive(Debug, Default)]
 pub struct Normal {
@@ -67,7 +68,7 @@ impl Normal {
         if body == "owner" || body.starts_with("user_") {
             return format!("who{rest}");
         }
-        let digits = body.trim_start_matches("exec_").trim_start_matches("wf_").trim_start_matches("sch_");
+        let digits = PREFIXES.iter().find_map(|prefix| body.strip_prefix(prefix)).unwrap_or(body);
         let is_id = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_id {
             let next = format!("id-{}", self.ids.len());
