@@ -462,3 +462,86 @@ fn pln_16_pln_17_a_step_of_a_worker_waits_for_its_sandbox_and_runs_when_it_is_re
     assert_eq!(output(step(&ended, "routed"), "o")["value"], "s1 k-1\n");
     assert_eq!(output(step(&ended, "other"), "o")["value"], "\n");
 }
+
+#[test]
+fn pln_10_pln_34_an_execution_that_was_given_back_begins_again_with_secrets_as_they_are_now() {
+    let place = Place::new().variable("WINDLASS_LEASE_TTL_SECONDS", "600");
+    let server = place.serve();
+    let secret = |value: &str| {
+        assert_eq!(send(&server, Method::PUT, "/api/v1/secrets/prod", &json!({ "value": value })).0, 200);
+    };
+    secret("first-value");
+    let mut plan = gated(&place);
+    let script = plan["steps"][0]["action"]["script"].as_str().unwrap();
+    let script = script.replace("echo done", "wc -c < context/token");
+    plan["params"] = json!([{ "name": "token", "required": true }]);
+    plan["steps"][0]["action"]["script"] = json!(script);
+    plan["steps"][0]["action"]["params"] = json!([{ "name": "token" }]);
+    plan["steps"][0]["args"] = json!({ "refs": { "token": "params.token" } });
+    let bound = json!({ "secrets": { "token": "prod" } });
+    let (path, mut first) = (begin(&server, &plan, &bound), worker(&place, &server));
+    let process = rig::process_of(&place, "began");
+    first.signal(Signal::TERM);
+    first.until_says("finishing what is running");
+    first.signal(Signal::TERM);
+    assert_eq!(first.end().0, Some(0));
+    rig::until("the step is stopped", || rig::is_gone(process).then_some(()));
+    secret("a-longer-second-value");
+    place.write("gate", "");
+    let second = worker(&place, &server);
+    until_phase(&server, &path, "completed");
+    assert_eq!(server.get(&format!("{path}/outputs/o")).text().unwrap().trim(), "21");
+    // One whose secret is gone when it is dispatched fails without running a step.
+    second.signal(Signal::TERM);
+    assert_eq!(second.end().0, Some(0));
+    let path = begin(&server, &plan, &bound);
+    let deleted = server.request(Method::DELETE, "/api/v1/secrets/prod").send().unwrap();
+    assert!(deleted.status().is_success());
+    let _third = worker(&place, &server);
+    let ended = until_phase(&server, &path, "failed");
+    assert!(ended["error"].as_str().unwrap().contains("there is no secret `prod`"), "{ended}");
+    assert_eq!((phases(&ended).as_str(), place.lines("began").len()), ("gated skipped", 2));
+}
+
+#[test]
+fn executions_of_plans_belong_to_their_tenant_and_steps_do_not_see_the_token_of_their_worker() {
+    let place = Place::new();
+    let server = place.serve();
+    let action = json!({ "script": "env > outputs/env", "outputs": [{ "name": "env" }] });
+    let plan =
+        json!({ "steps": [{ "id": "a", "action": action }], "output": { "env": "steps.a.outputs.env" } });
+    let path = begin(&server, &plan, &json!({}));
+    let token = runners::token(&server, json!({ "name": "w", "role": "worker", "group": "default" }));
+    let _worker = runners::worker(&place, &server, &token, &WORKERS);
+    until_phase(&server, &path, "completed");
+    let env = server.get(&format!("{path}/outputs/env")).text().unwrap();
+    assert!(env.contains("SIGNADOT_PLAN_STEP_ID=a") && !env.contains("WINDLASS_TOKEN"), "{env}");
+    assert!(!env.contains(&token), "{env}");
+    let (_, other) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
+    let foreign = runners::token(&server, json!({ "name": "f", "role": "admin", "tenantId": other["id"] }));
+    for rest in ["", "/outputs/env", "/steps/a/outputs/env", "/steps/a/logs", "/logs/live"] {
+        let sent = server.bare(Method::GET, &format!("{path}{rest}")).bearer_auth(&foreign).send().unwrap();
+        assert_eq!(sent.status().as_u16(), 404, "{rest}");
+    }
+    let sent = server.bare(Method::PUT, &format!("{path}/cancel")).bearer_auth(&foreign).send().unwrap();
+    assert_eq!(sent.status().as_u16(), 404);
+    let listed = server.bare(Method::GET, "/api/v1/plan-executions").bearer_auth(&foreign).send().unwrap();
+    assert_eq!(rig::read_answer(listed).1["items"], json!([]));
+}
+
+#[test]
+fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
+    let place = Place::new();
+    let server = place.serve();
+    let _worker = worker(&place, &server);
+    place.write("plan.json", &json!({ "spec": greeting(&inline()) }).to_string());
+    let failing = json!({ "spec": { "steps": [{ "id": "a", "action": { "script": "exit 3" } }] } });
+    place.write("failing.json", &failing.to_string());
+    let place = place.at(&server);
+    let at = ["--cluster", "local", "--runner", "default"];
+    let run = |args: &[&str]| place.windlass(&[&["plans", "run"], args, &at].concat());
+    run(&["plan.json", "--param", "who=Ada", "--output-dir", "out"]).expect(0);
+    assert_eq!(place.lines("out/greeting"), ["hi Ada"]);
+    run(&["failing.json", "--wait"]).expect(1);
+    assert_ne!(run(&["plan.json", "--wait"]).says("who").code, 0, "a required parameter is not bound");
+}
