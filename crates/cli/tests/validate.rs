@@ -147,10 +147,10 @@ fn schemas_of_dialects_and_of_the_api_are_printed() {
     let (code, out, _) = schema("api");
     let document: Value = serde_json::from_slice(&out).expect("one JSON object");
     assert_eq!((code, document["paths"]["/healthz"].is_object()), (Some(0), true));
-    let (code, out, err) = schema("plan");
+    let (code, out, err) = schema("recipe");
     assert_eq!((code, out.len()), (Some(2), 0));
     assert_eq!(
         err,
-        "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow, actions, api\n"
+        "error: there is no schema of `recipe`\n  hint: schemas exist for: playbook, workflow, actions, plan, api\n"
     );
 }
