@@ -71,7 +71,7 @@ impl Worker {
         let _news_stay_open = sender.clone();
         let port = {
             let _inside = runtime.enter();
-            connect(config, Arc::new(move |told| drop(sender.send(told))))?
+            connect(config, Arc::new(move |notice| drop(sender.send(notice))))?
         };
         // Several of them can be on one machine.
         let name = format!("{}:{}", host_name(), std::process::id());
@@ -101,7 +101,7 @@ impl Worker {
                     }
                     Some(_) => return Ok(give_back(pool)),
                 },
-                recv(news) -> told => match told {
+                recv(news) -> notice => match notice {
                     Ok(LinkNews::Registered) => {
                         was_reachable = true;
                         say(&format!("working for the group `{}` at {}", self.group, self.server));

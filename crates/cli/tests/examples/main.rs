@@ -379,6 +379,19 @@ fn plan_token_signs_with_a_secret_that_nothing_shows() {
 }
 
 #[test]
+fn schedules_are_applied_once_and_say_when_they_run() {
+    let place = place();
+    place.windlass(&["workflows", "create", "examples/hello.yaml"]).expect(0);
+    let apply = ["schedules", "apply", "-f", "examples/schedules"];
+    let applied = place.windlass(&apply).expect(0).out;
+    assert_eq!(applied, "created    first-monday\ncreated    health-check\ncreated    nightly-hello\n");
+    let again = place.windlass(&apply).expect(0).out;
+    assert_eq!(again, applied.replace("created  ", "unchanged"));
+    let explained = place.windlass(&["schedules", "explain", "nightly-hello"]).expect(0).out;
+    assert_eq!(explained.lines().filter(|line| line.contains("in Europe/Berlin")).count(), 5, "{explained}");
+}
+
+#[test]
 fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
     let place = place();
     let readme = fs::read_to_string(examples().join("README.md")).expect("it is there");

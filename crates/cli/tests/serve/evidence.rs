@@ -368,7 +368,7 @@ fn act_18_missing_repeated_moved_and_foreign_records_are_named() {
     });
 }
 
-/// Whoever removes the anchor can replace every record. The folder that made the file finds that out.
+/// A caller who removes the anchor can replace every record. The folder that made the file detects that.
 #[test]
 fn act_18_a_folder_that_is_named_must_have_signed_the_end() {
     let exported = Exported::new();

@@ -183,7 +183,7 @@ impl Directory {
         known.by_digest.values().filter(|user| user.token.issuer == Some(*issuer)).cloned().collect()
     }
 
-    /// Returns sessions that are no longer valid, at most so many.
+    /// Returns sessions that are no longer valid, up to a maximum.
     #[must_use]
     pub fn ended_sessions(&self, now: Millis, max: usize) -> Vec<Arc<User>> {
         let known = self.read();

@@ -170,7 +170,7 @@ async fn fitting(app: &App, tenant: &Tenant, pattern: &str) -> Result<Derived, P
     })
 }
 
-/// Reports whether a name fits a pattern in which `*` stands for any characters. Both are short.
+/// Reports whether a name fits a pattern in which `*` matches any characters. Both are short.
 fn matches_glob(pattern: &str, name: &str) -> bool {
     let parts: Vec<&str> = pattern.split('*').collect();
     let [first, middle @ .., last] = parts.as_slice() else { return pattern == name };

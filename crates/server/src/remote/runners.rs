@@ -132,7 +132,7 @@ impl RemoteWorkers {
         taken
     }
 
-    /// Returns the mailbox of a session. After a restart of the server the engine is told where its orders go.
+    /// Returns the mailbox of a session. After a restart of the server the engine learns where its orders go.
     fn mailbox(&self, key: SessionKey) -> Result<Arc<Mailbox>, Problem> {
         let mut mailboxes = lock(&self.mailboxes.0);
         if let Some(known) = mailboxes.get(&key.id) {

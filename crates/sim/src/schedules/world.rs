@@ -60,8 +60,8 @@ pub fn simulate(extent: ScheduleExtent) -> Result<ScheduleCounts, Broken> {
     let folder = folder.map_err(|error| failed(&error))?;
     let path = folder.path().join("store.db");
     let mut world = World::open(&path, extent).map_err(|error| failed(&error))?;
-    let told = world.run().map_err(|error| failed(&error))?;
-    told?;
+    let outcome = world.run().map_err(|error| failed(&error))?;
+    outcome?;
     Ok(world.counts)
 }
 
@@ -404,7 +404,7 @@ impl<'p> World<'p> {
         Ok(Ok(()))
     }
 
-    /// Executions end by themselves, and whoever lives ends their runs. A second end changes nothing.
+    /// Executions end by themselves, and every live server ends their runs. A second end changes nothing.
     fn end_executions(&mut self) -> StoryResult<()> {
         let now = self.now;
         if !self.servers.iter().any(|server| server.away_until <= now) {

@@ -119,7 +119,7 @@ fn whole_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-/// Waits until so many runs have ended, and returns all runs.
+/// Waits until the given number of runs have ended, and returns all runs.
 async fn await_runs(owner: &Api, count: usize) -> anyhow::Result<Vec<Value>> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {

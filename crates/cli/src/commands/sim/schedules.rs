@@ -11,17 +11,17 @@ use windlass_sim::schedules::{ScheduleCounts, ScheduleExtent, simulate};
 impl Sim {
     pub(super) fn run_schedules(&self, schedules: u32) -> anyhow::Result<ExitCode> {
         let started = Instant::now();
-        let schedules = usize::try_from(schedules).context("so many schedules")?;
-        let told = simulate(ScheduleExtent { seed: self.seed, schedules, days: self.days });
+        let schedules = usize::try_from(schedules).context("too many schedules")?;
+        let outcome = simulate(ScheduleExtent { seed: self.seed, schedules, days: self.days });
         let seconds = started.elapsed().as_secs_f64();
         let mut out = std::io::stdout().lock();
         let (seed, days) = (self.seed, self.days);
-        let counts = told.as_ref().copied().unwrap_or_default();
+        let counts = outcome.as_ref().copied().unwrap_or_default();
         let ScheduleCounts { steps, occurrences, runs, skipped, dead_letters, .. } = counts;
         let ScheduleCounts { crashes, freezes, clock_jumps, fenced, .. } = counts;
         if self.json {
             let violation =
-                told.as_ref().err().map(|broken| json!({ "rule": broken.rule, "what": broken.what }));
+                outcome.as_ref().err().map(|broken| json!({ "rule": broken.rule, "what": broken.what }));
             let summary = json!({
                 "seed": seed, "schedules": schedules, "days": days, "steps": steps, "occurrences": occurrences,
                 "runs": runs, "skipped": skipped, "deadLetters": dead_letters, "crashes": crashes,
@@ -29,7 +29,7 @@ impl Sim {
                 "violations": violation.into_iter().collect::<Vec<_>>(),
             });
             writeln!(out, "{summary}")?;
-        } else if let Err(broken) = &told {
+        } else if let Err(broken) = &outcome {
             writeln!(out, "seed {seed}: {broken}")?;
         } else {
             writeln!(
@@ -43,6 +43,6 @@ impl Sim {
             writeln!(out, "no rule was broken")?;
             eprintln!("{seconds:.1} s");
         }
-        Ok(if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
