@@ -146,7 +146,7 @@ fn a_result_that_is_no_json_is_named() {
     assert_eq!(message("result = {(1, 2): 3}"), "`result` has a key of type `tuple`; keys of JSON are texts");
     assert_eq!(message("result = '\\ud800'"), "`result` is a text with lone surrogates, which is no JSON");
     assert!(message("result = []\nresult.append(result)").contains("nested deeper than 100 levels"));
-    assert!(message("result = 'x' * (33 * 1024 * 1024)").contains("larger than 33554432 bytes"));
+    assert!(message("result = 'x' * (129 << 20)").contains("128 MiB is the maximum"));
 }
 
 #[test]
