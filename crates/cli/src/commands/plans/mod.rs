@@ -119,14 +119,26 @@ impl Create {
             return print_json(&plan);
         }
         writeln!(stdout(), "{}", text(&plan, "id"))?;
-        let steps = plan["spec"]["steps"].as_array().map_or(0, Vec::len);
-        say(&format!(
-            "run it with: windlass plans run {}{}   ({steps} steps)",
-            text(&plan, "id"),
-            client.flag()
-        ));
+        say(&format!("run it with: {}{}", run_command(&plan), client.flag()));
         Ok(())
     }
+}
+
+/// Returns the command that runs a plan, with everything that the plan leaves to its caller.
+fn run_command(plan: &Value) -> String {
+    let spec = &plan["spec"];
+    let mut command = format!("windlass plans run {}", text(plan, "id"));
+    for param in spec["params"].as_array().into_iter().flatten() {
+        if param["required"] == true && param.get("default").is_none() {
+            command.push_str(&format!(" --param {}=VALUE", text(param, "name")));
+        }
+    }
+    for (key, flag) in [("cluster", " --cluster NAME"), ("runner", " --runner GROUP")] {
+        if spec[key].is_null() {
+            command.push_str(flag);
+        }
+    }
+    command
 }
 
 impl List {
@@ -155,5 +167,28 @@ impl Get {
             true => print_json(&plan),
             false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&plan)?)?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_suggested_command_names_what_the_plan_leaves_open() {
+        let params = json!([
+            { "name": "who", "required": true },
+            { "name": "times", "required": true, "default": 2 },
+            { "name": "note" },
+        ]);
+        let open = json!({ "id": "pl_1", "spec": { "params": params } });
+        assert_eq!(
+            run_command(&open),
+            "windlass plans run pl_1 --param who=VALUE --cluster NAME --runner GROUP"
+        );
+        let bound =
+            json!({ "id": "pl_2", "spec": { "cluster": { "pattern": "eu-*" }, "runner": "default" } });
+        assert_eq!(run_command(&bound), "windlass plans run pl_2");
     }
 }
