@@ -4,11 +4,15 @@ import { createRoot } from 'react-dom/client';
 import { Redirect, Route, Switch } from 'wouter';
 import { ApiError } from './api/client';
 import { useSession } from './api/shared';
+import { Action } from './pages/action/Action';
+import { ActionRegistry } from './pages/action/ActionRegistry';
 import { Administration } from './pages/administration/Administration';
 import { DeadLetters } from './pages/schedule/DeadLetters';
 import { Execution } from './pages/execution/Execution';
 import { Executions } from './pages/Executions';
 import { Home } from './pages/Home';
+import { Plan } from './pages/plan/Plan';
+import { Plans } from './pages/plan/Plans';
 import { NewSchedule } from './pages/schedule/NewSchedule';
 import { Run } from './pages/schedule/Run';
 import { Schedule } from './pages/schedule/Schedule';
@@ -72,6 +76,14 @@ function Pages() {
         <NewWorkflow />
       </Route>
       <Route path="/workflows/:id/:tab?">{({ id, tab }) => <Workflow key={id} id={id} tab={tab ?? 'overview'} />}</Route>
+      <Route path="/plans">
+        <Plans />
+      </Route>
+      <Route path="/plans/:id/:tab?">{({ id, tab }) => <Plan key={id} id={id} tab={tab ?? 'overview'} />}</Route>
+      <Route path="/actions">
+        <ActionRegistry />
+      </Route>
+      <Route path="/actions/:name">{({ name }) => <Action key={name} name={name} />}</Route>
       <Route path="/schedules">
         <Schedules />
       </Route>

@@ -1,4 +1,5 @@
 import { Link } from 'wouter';
+import { definitionName, definitionPath } from '../parts/definition';
 import { useCan } from '../api/shared';
 import { useWorkflows } from '../api/workflows';
 import { useAddress } from '../parts/address';
@@ -34,9 +35,9 @@ export function Workflows() {
             columns={[
               {
                 name: 'Name',
-                show: ({ id, name }) => (
-                  <Link href={`/workflows/${id}`} data-row>
-                    {name}
+                show: (workflow) => (
+                  <Link href={definitionPath(workflow)} data-row>
+                    {definitionName(workflow)}
                   </Link>
                 ),
               },
@@ -44,7 +45,7 @@ export function Workflows() {
               { name: 'Version', isNumber: true, show: ({ version }) => version },
               { name: 'Status', show: ({ status }) => <StatusMark status={status} /> },
               { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
-              { name: '', show: ({ id, status }) => canRun && status === 'active' && <Link href={`/workflows/${id}/start`}>start</Link> },
+              { name: '', show: (workflow) => canRun && workflow.status === 'active' && <Link href={`${definitionPath(workflow)}/start`}>start</Link> },
             ]}
           />
         )}

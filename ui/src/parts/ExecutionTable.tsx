@@ -1,6 +1,7 @@
 import { Link } from 'wouter';
 import type { ListedExecution } from '../api/client';
 import { Scroll, StatusMark, Time } from './basics';
+import { definitionName } from './definition';
 import { duration, shortId } from './words';
 
 export interface Selection {
@@ -40,7 +41,7 @@ export function ExecutionTable({ executions, selection }: { executions: readonly
 
 function Row({ execution, selection }: { execution: ListedExecution; selection: Selection | undefined }) {
   const { executionId: id, metadata } = execution;
-  const name = execution.workflowName ?? 'execution';
+  const name = definitionName({ name: execution.workflowName ?? 'execution', dialect: execution.dialect ?? null });
   return (
     <tr>
       {selection && (

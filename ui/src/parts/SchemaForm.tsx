@@ -1,5 +1,5 @@
 // A form made from a JSON Schema. A field that is left empty is left out.
-import { type ChangeEvent, useId } from 'react';
+import { type ChangeEvent, type ReactNode, useId } from 'react';
 import { useSecrets } from '../api/administration';
 import { useCan } from '../api/shared';
 import { parseInput, type Schema, showInput, typeOf } from './inputs';
@@ -27,7 +27,16 @@ export function readTexts(schema: Schema, texts: Texts): Read {
   return read;
 }
 
-export function SchemaForm({ schema, texts, errors, change }: { schema: Schema; texts: Texts; errors: Record<string, string>; change: (texts: Texts) => void }) {
+interface FormProps {
+  schema: Schema;
+  texts: Texts;
+  errors: Record<string, string>;
+  change: (texts: Texts) => void;
+  /** Something at the end of each field. */
+  aside?: (name: string) => ReactNode;
+}
+
+export function SchemaForm({ schema, texts, errors, change, aside }: FormProps) {
   return (
     <>
       {Object.entries(schema.properties ?? {}).map(([name, inner]) => (
@@ -39,6 +48,7 @@ export function SchemaForm({ schema, texts, errors, change }: { schema: Schema; 
           text={texts[name] ?? ''}
           error={errors[name]}
           change={(text) => change({ ...texts, [name]: text })}
+          aside={aside?.(name)}
         />
       ))}
     </>
@@ -52,10 +62,11 @@ interface FieldProps {
   text: string;
   error: string | undefined;
   change: (text: string) => void;
+  aside: ReactNode;
 }
 
 function Field(props: FieldProps) {
-  const { name, schema, isRequired, error } = props;
+  const { name, schema, isRequired, error, aside } = props;
   const id = useId();
   const wrong = error && error !== 'is required' ? error : undefined;
   return (
@@ -71,6 +82,7 @@ function Field(props: FieldProps) {
           {name} {wrong}
         </span>
       )}
+      {aside}
     </div>
   );
 }

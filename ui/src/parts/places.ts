@@ -14,6 +14,8 @@ export const PLACES: readonly Place[] = [
   { key: 'h', path: '/', name: 'Home', icon: 'home' },
   { key: 'e', path: '/executions', name: 'Executions', icon: 'play' },
   { key: 'w', path: '/workflows', name: 'Workflows', icon: 'graph' },
+  { key: 'p', path: '/plans', name: 'Plans', icon: 'plan' },
+  { key: 'c', path: '/actions', name: 'Actions', icon: 'bolt' },
   { key: 's', path: '/schedules', name: 'Schedules', icon: 'clock' },
   { key: 'd', path: '/dead-letters', name: 'Dead letters', icon: 'letter' },
   { key: 'a', path: '/administration', name: 'Administration', icon: 'gear', needs: 'administer' },

@@ -4,6 +4,7 @@ import { useLocation } from 'wouter';
 import { api, type Execution } from '../../api/client';
 import { useChange } from '../../api/shared';
 import { Problem } from '../../parts/basics';
+import { definitionPath } from '../../parts/definition';
 import { Dialog } from '../../parts/Dialog';
 import { Retry } from './Retry';
 
@@ -25,7 +26,7 @@ export function Actions({ execution, step }: { execution: Execution; step: strin
     <>
       {isOver && status !== 'completed' && button('Retry …', () => setOpen({ retryFrom: null }), 'good')}
       {isOver && step && button(`Run again from ${step} …`, () => setOpen({ retryFrom: step }))}
-      {workflowId && button('Run again …', () => navigate(`/workflows/${workflowId}/start?from=${id}`))}
+      {workflowId && button('Run again …', () => navigate(`${definitionPath({ id: workflowId, dialect: execution.dialect ?? null })}/start?from=${id}`))}
       {!isOver && button('Patch …', () => setOpen('patch'))}
       {!isOver && !isPaused && button('Pause …', () => setOpen('pause'))}
       {!isOver && button('Cancel …', () => setOpen('cancel'), 'bad')}

@@ -2,12 +2,14 @@
 import { Link } from 'wouter';
 import { useExecution, useExecutionGraph, useExecutions } from '../../api/executions';
 import { useLive } from '../../api/live';
+import { planId, usePlan } from '../../api/plans';
 import { useCan } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Copy, Empty, Loading, Problem, Section, StatusMark, Title } from '../../parts/basics';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { shortId } from '../../parts/words';
+import { planTitle } from '../plan/names';
 import { ActionRun } from './ActionRun';
 import { Actions } from './Actions';
 import { Evidence } from './Evidence';
@@ -15,6 +17,7 @@ import { Events } from './Events';
 import { Facts } from './Facts';
 import { Failures } from './Failure';
 import { Logs } from './Logs';
+import { PlanRun, planStatus, StepCounts } from './PlanRun';
 import { StepPanel, Steps } from './Steps';
 import { Timeline } from './Timeline';
 import { Values } from './Values';
@@ -23,6 +26,7 @@ import { WaitingFor } from './WaitingFor';
 const TABS = {
   graph: 'Graph',
   actions: 'Actions',
+  plan: 'Plan',
   timeline: 'Timeline',
   steps: 'Steps',
   values: 'Values',
@@ -32,22 +36,32 @@ const TABS = {
   evidence: 'Evidence',
 } as const;
 
+/** Tabs of some dialects only. A plan shows its values and steps in one tab, and starts no other execution. */
+const isShown = (tab: string, dialect: string | null | undefined): boolean => {
+  if (dialect === 'plan') return !['actions', 'values', 'children'].includes(tab);
+  return tab !== 'plan' && (tab !== 'actions' || dialect === 'actions');
+};
+
 export function Execution({ id, tab }: { id: string; tab: string }) {
   const found = useExecution(id);
   const execution = found.data;
   const isOver = execution?.completedAt !== undefined;
   const live = useLive(id, isOver);
   const canRun = useCan('execute');
+  const isPlan = execution?.dialect === 'plan';
+  const plan = usePlan(planId(execution?.workflowId ?? ''), isPlan && execution.workflowId !== undefined).data;
   const [query, change] = useAddress();
   const step = query.get('step') ?? undefined;
   const choose = (chosen: string) => change({ step: chosen === step ? undefined : chosen, iteration: undefined });
   if (!execution) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
-  const tabs = Object.entries(TABS).filter(([key]) => key !== 'actions' || execution.dialect === 'actions');
+  const tabs = Object.entries(TABS).filter(([key]) => isShown(key, execution.dialect));
+  const run = isPlan ? planStatus(execution) : undefined;
   return (
     <>
-      <Title title={execution.workflowName ?? 'Execution'} actions={canRun && <Actions execution={execution} step={step} />}>
-        <StatusMark status={execution.quarantined ? 'quarantined' : execution.status} />
+      <Title title={plan ? planTitle(plan) : (execution.workflowName ?? 'Execution')} actions={canRun && <Actions execution={execution} step={step} />}>
+        <StatusMark status={execution.quarantined ? 'quarantined' : (run?.phase ?? execution.status)} />
         <Copy text={execution.executionId} label={shortId(execution.executionId)} />
+        {tab !== 'plan' && run?.stepCounts && <StepCounts counts={run.stepCounts} />}
         {live === 'waiting' && <span className="faint">connecting …</span>}
       </Title>
       <Facts execution={execution} />
@@ -63,6 +77,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
       </nav>
       {tab === 'graph' && <GraphTab id={id} chosen={step} choose={choose} />}
       {tab === 'actions' && <ActionRun execution={execution} />}
+      {tab === 'plan' && <PlanRun execution={execution} plan={plan} />}
       {tab === 'timeline' && <Timeline execution={execution} chosen={step} choose={choose} />}
       {tab === 'steps' && <Steps execution={execution} chosen={step} choose={choose} />}
       {tab === 'values' && <Values execution={execution} />}

@@ -1,14 +1,14 @@
 import { Link } from 'wouter';
 import type { Execution } from '../../api/client';
 import { Time } from '../../parts/basics';
+import { definitionPath } from '../../parts/definition';
 import { duration, plural, shortId } from '../../parts/words';
 
 export function Facts({ execution }: { execution: Execution }) {
-  const { metadata, progress, workflowId } = execution;
-  const version = `${execution.dialect ?? ''} version ${execution.workflowVersion ?? '–'}`;
+  const { metadata, progress } = execution;
   return (
     <p className="faint">
-      {workflowId ? <Link href={`/workflows/${workflowId}`}>{version}</Link> : version} · created <Time at={execution.createdAt} /> · {metadata.triggerType} by{' '}
+      <Definition execution={execution} /> · created <Time at={execution.createdAt} /> · {metadata.triggerType} by{' '}
       {metadata.triggeredBy}
       {execution.duration !== undefined && ` · took ${duration(execution.duration)}`}
       {!execution.completedAt && ` · ${progress.completedNodes} of ${plural(progress.totalNodes, 'step')}`}
@@ -37,4 +37,11 @@ export function Facts({ execution }: { execution: Execution }) {
       ))}
     </p>
   );
+}
+
+/** What was executed: a version of a workflow, or a plan, which never changes. */
+function Definition({ execution: { workflowId, workflowVersion, dialect } }: { execution: Execution }) {
+  const isPlan = dialect === 'plan';
+  const name = isPlan ? `plan ${workflowId ? shortId(workflowId) : ''}` : `${dialect ?? ''} version ${workflowVersion ?? '–'}`;
+  return workflowId ? <Link href={definitionPath({ id: workflowId, dialect: dialect ?? null })}>{name}</Link> : name;
 }

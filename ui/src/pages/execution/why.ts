@@ -6,7 +6,6 @@ import { duration, plural, text } from '../../parts/words';
 const SKIPPED: Record<string, string> = {
   not_taken: 'No taken route leads to it.',
   upstream: 'A step before it failed or was skipped.',
-  condition: 'Its condition was false.',
 };
 
 export function why(node: NodeExecution, execution: Execution, graph?: Graph): string {
@@ -14,9 +13,10 @@ export function why(node: NodeExecution, execution: Execution, graph?: Graph): s
   if (waiting) return waitingFor(waiting);
   switch (node.status) {
     case 'skipped':
+      if (node.skipReason === 'condition') return `Its condition was false${condition(node.nodeId, graph)}.`;
       return `${SKIPPED[node.skipReason ?? ''] ?? 'It was skipped.'} ${untaken(node.nodeId, execution, graph)}`.trim();
     case 'pending':
-      return node.firing > 0 && !execution.completedAt ? 'It waits for a free slot of a worker.' : unreached(node.nodeId, execution, graph);
+      return node.firing > 0 && !execution.completedAt ? (routing(node.nodeId, graph) ?? 'It waits for a free slot of a worker.') : unreached(node.nodeId, execution, graph);
     case 'retrying':
       return `Attempt ${node.retryCount + 1} failed; another one follows${node.error ? `: ${node.error.message}` : '.'}`;
     case 'failed':
@@ -26,6 +26,19 @@ export function why(node: NodeExecution, execution: Execution, graph?: Graph): s
     default:
       return node.progress ? `${node.progress.step}, ${node.progress.percentage} %` : 'It runs.';
   }
+}
+
+/** The condition of a step of a plan. */
+function condition(id: string, graph: Graph | undefined): string {
+  const caption = graph?.nodes.find((one) => one.id === id)?.captions.find((one) => one.startsWith('if '));
+  return caption ? `: ${caption.slice(3)}` : '';
+}
+
+/** The target that a step of a plan waits for. */
+function routing(id: string, graph: Graph | undefined): string | undefined {
+  const node = graph?.nodes.find((one) => one.id === id);
+  const target = node?.captions.find((caption) => /^(in|routed to) /.test(caption));
+  return node?.state?.status === 'waiting' && target ? `It waits until its target is ready: ${target}.` : undefined;
 }
 
 /** Why a step has not run at all. */

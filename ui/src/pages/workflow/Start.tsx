@@ -6,6 +6,7 @@ import { useExecution } from '../../api/executions';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Copy, Loading, Problem, Section } from '../../parts/basics';
+import { curl, quote } from '../../parts/commands';
 import { inputSchema } from '../../parts/inputs';
 import { beginTexts, readTexts, SchemaForm } from '../../parts/SchemaForm';
 import { shortId } from '../../parts/words';
@@ -80,7 +81,7 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
             Start
           </button>
           <Copy text={commandLine(workflow.name, read.values)} label="Copy as a command" />
-          <Copy text={curl(workflow.id, body)} label="Copy as curl" />
+          <Copy text={curl(`/workflows/${workflow.id}/execute`, body)} label="Copy as curl" />
         </div>
       </form>
       {start.error && <Problem error={start.error} />}
@@ -88,12 +89,7 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
   );
 }
 
-const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
-
 const commandLine = (name: string, inputs: object) => `windlass workflows run ${quote(name)} --inputs ${quote(JSON.stringify(inputs))}`;
-
-const curl = (id: string, body: object) =>
-  `curl -H "Authorization: Bearer $WINDLASS_TOKEN" -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))} ${window.location.origin}/api/v1/workflows/${id}/execute`;
 
 function readJson(text: string): { values: Record<string, unknown>; errors: Record<string, string> } {
   try {

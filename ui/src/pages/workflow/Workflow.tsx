@@ -1,11 +1,11 @@
 // One workflow: its graph and executions, a form that starts it, its source in an editor, and its versions.
-import { Link } from 'wouter';
-import { useLocation } from 'wouter';
+import { Link, Redirect, useLocation } from 'wouter';
 import { api, type Schemas, type Workflow as Data } from '../../api/client';
 import { useExecutions } from '../../api/executions';
 import { useCan, useChange } from '../../api/shared';
 import { useWorkflow, useWorkflowGraph } from '../../api/workflows';
 import { Empty, Loading, Problem, Section, StatusMark, Time, Title } from '../../parts/basics';
+import { definitionPath } from '../../parts/definition';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { Source } from './Source';
@@ -19,6 +19,7 @@ export function Workflow({ id, tab }: { id: string; tab: string }) {
   const canRun = useCan('execute');
   const workflow = found.data;
   if (!workflow) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (workflow.dialect === 'plan') return <Redirect to={definitionPath(workflow)} replace />;
   return (
     <>
       <Title title={workflow.name} actions={<Changes workflow={workflow} />}>
