@@ -105,6 +105,75 @@ adapters:
     "cargo:load": {kind: shell, command: echo loading}
 `;
 
+/** Waits for a sandbox, writes a file, and skips a step whose condition is false. */
+export const SMOKE = `
+spec:
+  selectionHint: Smoke test of a sandbox
+  cluster: {fromSandbox: box}
+  runner: dock
+  params:
+    - {name: box, required: true, metadata: {displayName: Sandbox}}
+    - {name: level, schema: {type: string, enum: [quick, full]}, default: quick}
+    - {name: token}
+  steps:
+    - id: probe
+      action:
+        params: [{name: level}, {name: token}]
+        outputs: [{name: report, schema: {type: object}}, {name: blob, metadata: {contentType: application/octet-stream}}]
+        script: |
+          echo "probing at level $(cat context/level)"
+          printf '{"ok": true}' > outputs/report.json
+          head -c 50000 /dev/zero | tr '\\0' '\\377' > outputs/blob
+      args: {refs: {level: params.level, token: params.token}}
+      routingContext: {ref: {sandboxRef: params.box}}
+    - id: alert
+      action: shell
+      extraInputs: [{name: ok, schema: {}}]
+      args: {values: {script: exit 1}, refs: {ok: steps.probe.outputs.report.ok}}
+      condition: not ok
+  output: {report: steps.probe.outputs.report, blob: steps.probe.outputs.blob}
+`;
+
+export const GREET = `
+description: Greets somebody
+params: [{name: who, required: true}]
+outputs: [{name: text}]
+script: printf 'Hello, %s' "$(cat context/who)" > outputs/text
+`;
+
+/** Fails in its first step. Its action is a registered one. */
+export const BROKEN = `
+spec:
+  runner: dock
+  cluster: {pattern: local}
+  steps:
+    - {id: hail, action: greet, args: {values: {who: harbour}}}
+    - {id: dock, action: {script: 'echo the berth is taken >&2; exit 3', outputs: [{name: berth}]}}
+    - id: unload
+      action: {params: [{name: berth}], script: 'true'}
+      args: {refs: {berth: steps.dock.outputs.berth}}
+`;
+
+/** Fills a server with plans, and returns the ids that the pages are about. */
+export async function fillPlans(server) {
+  const needs = async (method, path, body) => {
+    const done = await server.api(method, path, body);
+    if (done.status > 201) throw new Error(JSON.stringify(done.body));
+  };
+  await needs('PUT', '/runner-groups/dock', { cluster: 'local' });
+  await needs('PUT', '/sandboxes/pr-7', { cluster: 'local', ready: true });
+  await needs('PUT', '/secrets/probe-token', { value: 'correct horse' });
+  await needs('PUT', '/actions/greet', GREET);
+  await needs('PUT', '/actions/greet', GREET.replace('Hello', 'Ahoy'));
+  await server.work('dock');
+  const [plan, broken] = [await server.plan(SMOKE), await server.plan(BROKEN)];
+  const execution = await server.startPlan(plan, { params: { box: 'pr-7' }, secrets: { token: 'probe-token' } });
+  const failed = await server.startPlan(broken);
+  await server.planEnd(execution);
+  await server.planEnd(failed);
+  return { plan, broken, execution, failed };
+}
+
 /** Fills a server, and returns the ids that the pages are about. */
 export async function fill(server) {
   const form = await server.run(FORM, { name: 'Ann', team: 'deck' });

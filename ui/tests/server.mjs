@@ -16,6 +16,8 @@ async function freePort() {
 }
 
 export class Server {
+  workers = [];
+
   static async start() {
     const server = new Server();
     server.folder = mkdtempSync(join(tmpdir(), 'windlass-page-'));
@@ -45,7 +47,23 @@ export class Server {
     await ended;
   }
 
+  /** Starts a worker process for a group in the cluster `local`. It ends with the server. */
+  async work(group) {
+    const args = ['worker', '--server', this.url, '--group', group, '--cluster', 'local'];
+    const worker = spawn(BINARY, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: this.folder, env: { ...process.env, WINDLASS_TOKEN: this.token } });
+    this.workers.push(worker);
+    let said = '';
+    await new Promise((ready, fail) => {
+      worker.stderr.on('data', (text) => {
+        said += text;
+        if (said.includes('working for')) ready();
+      });
+      worker.once('exit', () => fail(new Error(`the worker ended: ${said}`)));
+    });
+  }
+
   async close() {
+    for (const worker of this.workers) worker.kill('SIGKILL');
     await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -88,6 +106,27 @@ export class Server {
     const started = await this.api('POST', `/workflows/${body.id}/execute`, { inputs, options });
     if (started.status >= 300) throw new Error(JSON.stringify(started.body));
     return { workflow: body.id, execution: started.body.executionId };
+  }
+
+  /** Creates a plan, and returns its id. */
+  async plan(document) {
+    const { status, body } = await this.api('POST', '/plans', document);
+    if (status > 201) throw new Error(JSON.stringify(body));
+    return body.id;
+  }
+
+  /** Starts a plan, and returns the id of the execution. */
+  async startPlan(planID, spec = {}) {
+    const { status, body } = await this.api('POST', '/plan-executions', { spec: { planID, ...spec } });
+    if (status !== 201) throw new Error(JSON.stringify(body));
+    return body.id;
+  }
+
+  /** Waits for the end of an execution of a plan, and returns its status. */
+  async planEnd(id) {
+    let body;
+    await this.until(async () => (body = (await this.api('GET', `/plan-executions/${id}`)).body).status.completedAt);
+    return body.status;
   }
 
   /** Waits until the server is in a state. */
