@@ -68,7 +68,7 @@ pub fn key_of(bytes: &[u8]) -> String {
 }
 
 /// Computes the key for bytes that are not in memory at once.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KeyHasher(Sha256);
 
 impl KeyHasher {

@@ -15,8 +15,8 @@ pub use call::{
 };
 pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
 pub use link::{
-    Bytes, CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, ReplyBatch, SentCall, SentReply,
+    BYTES_TYPE, CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, CallBatch, NewSession, OpenedSession, OrderList,
+    OrdersRequest, ReplyBatch, SESSION_HEADER, UNIT_HEADER,
 };
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
@@ -26,8 +26,8 @@ pub use plan::{
     StepLog, StepOutput, StepProgram, StepVariable, drill_into,
 };
 pub use resource::{
-    Body, DatabaseQuota, EgressRules, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall, ResourceReply,
-    Rights, SecretValue, Variables, WorkerRules,
+    Body, BodyFile, DatabaseQuota, EgressRules, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall,
+    ResourceReply, Rights, SecretValue, Variables, WorkerRules,
 };
 pub use tools::{CHILD_KIND, COMMON_FIELDS, Tool, ToolField, ToolRow, WORKER_KIND, field, idle};
 pub use windlass_failure::{ErrorClass, Failure, FailureFacts, FailureSite, codes};

@@ -30,7 +30,7 @@ pub enum ResourceAsk {
     PutArtifact { key: String, body: Body },
     /// Returns a large value that the tenant stored.
     GetArtifact { key: String },
-    /// Returns the same as a file to read from, which is not changed.
+    /// Returns the same as a file to read from.
     GetArtifactFile { key: String },
     /// Stores a value of the workflow beyond this execution; the value of an existing key is replaced.
     StoreMemory { key: String, value: Value },
@@ -58,7 +58,7 @@ pub enum ResourceReply {
     Stale,
 }
 
-/// Bytes of an artifact. A transport between processes sends them as a stream after the message that names their length.
+/// Bytes of an artifact. A transport between processes sends them as a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
     pub length: u64,
@@ -66,18 +66,21 @@ pub struct Body {
     pub bytes: Vec<u8>,
     /// A file with the bytes, in place of `bytes`.
     #[serde(skip)]
-    pub file: Option<PathBuf>,
+    pub file: Option<BodyFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BodyFile {
+    /// The file belongs to the receiver, who moves or removes it.
+    Moved(PathBuf),
+    /// The file stays where it is and is not changed.
+    Shared(PathBuf),
 }
 
 impl Body {
-    /// Takes the bytes, those of the file if there is one. A file that cannot be read has none, which its receiver
-    /// notices by the key.
     #[must_use]
-    pub fn take_bytes(&mut self) -> Vec<u8> {
-        match self.file.take() {
-            Some(file) => std::fs::read(file).unwrap_or_default(),
-            None => std::mem::take(&mut self.bytes),
-        }
+    pub fn of_file(length: u64, file: BodyFile) -> Body {
+        Body { length, bytes: Vec::new(), file: Some(file) }
     }
 }
 

@@ -121,6 +121,7 @@ impl Embedded {
         seal.iter().for_each(|seal| store.seal_audit(seal.clone()));
         let (vitals, last) = Vitals::open(folder.path())?;
         let quarantined = watchdog::judge(&mut store, &last)?;
+        store.artifacts().clear_uploads()?;
         let resources = FolderResources {
             vault: vault.clone(),
             rights: rights.clone(),

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::{Artifact, key_of};
 use windlass_engine::{ResourceRequest, Resources};
 use windlass_protocol::{
-    Body, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, RoutingTarget,
-    SecretValue,
+    Body, BodyFile, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply,
+    RoutingTarget, SecretValue,
 };
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
@@ -58,7 +58,10 @@ impl FolderResources {
         }
         let Body { length, bytes, file } = body;
         let added = match file {
-            Some(file) => self.artifacts.keep_file(tenant, &key, &file),
+            // Its key was computed when it was written.
+            Some(BodyFile::Moved(file) | BodyFile::Shared(file)) => {
+                self.artifacts.keep_file(tenant, &key, &file)
+            }
             None if key_of(&bytes) == key => self.artifacts.keep(tenant, &Artifact { key, bytes }),
             None => return Err(cut_off(length)),
         };
@@ -76,7 +79,7 @@ impl FolderResources {
     fn get_file(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
         let found = self.artifacts.find_file(tenant, key);
         let found = found.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
-        let body = |(file, length)| Body { length, bytes: Vec::new(), file: Some(file) };
+        let body = |(file, length)| Body::of_file(length, BodyFile::Shared(file));
         Ok(ResourceReply::Artifact(found.map(body)))
     }
 

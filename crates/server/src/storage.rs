@@ -33,6 +33,27 @@ pub struct Storage {
     free: Mutex<Option<(Instant, u64)>>,
 }
 
+/// Bytes of one upload, counted for its tenant while they arrive: uploads at the same time share one limit.
+#[derive(Debug)]
+pub struct ArrivingBytes {
+    usages: Arc<Usages>,
+    tenant: Tenant,
+    bytes: u64,
+}
+
+impl ArrivingBytes {
+    pub fn add(&mut self, bytes: u64) {
+        self.usages.add_arriving(&self.tenant, bytes);
+        self.bytes += bytes;
+    }
+}
+
+impl Drop for ArrivingBytes {
+    fn drop(&mut self) {
+        self.usages.remove_arriving(&self.tenant, self.bytes);
+    }
+}
+
 impl Storage {
     #[must_use]
     pub fn new(
@@ -71,7 +92,7 @@ impl Storage {
     #[must_use]
     pub fn no_room(&self, tenant: &Tenant) -> Option<NoRoom> {
         if let Some(limit) = self.limit(tenant) {
-            let used = self.used(tenant).total();
+            let used = self.used(tenant).total().saturating_add(self.usages.arriving(tenant));
             if used >= limit {
                 return Some(NoRoom::Quota(format!(
                     "the tenant uses {} MiB of storage, its limit is {} MiB; prune executions (`windlass admin prune`, \
@@ -100,6 +121,12 @@ impl Storage {
                 Err(problem.retry_after(RETRY_SECONDS))
             }
         }
+    }
+
+    /// Begins to count bytes that arrive for a tenant, until the returned value is dropped.
+    #[must_use]
+    pub fn count_arriving(&self, tenant: &Tenant) -> ArrivingBytes {
+        ArrivingBytes { usages: Arc::clone(&self.usages), tenant: tenant.clone(), bytes: 0 }
     }
 
     #[must_use]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
-use windlass_artifact::{Artifact, digest, key_of};
+use windlass_artifact::{Artifact, KeyHasher, digest, key_of};
 
 /// The first digits of a name are a folder, so that no folder has too many entries.
 const FOLDER_DIGITS: usize = 2;
@@ -50,6 +50,30 @@ impl Artifacts {
         let length = fs::metadata(file).map_err(|error| trouble(file, &error))?.len();
         let is_new = self.put(&path, |to| move_file(file, to)).map_err(|error| trouble(&path, &error))?;
         Ok(if is_new { length } else { 0 })
+    }
+
+    /// Begins a file for bytes that arrive piece by piece.
+    pub fn begin_upload(&self) -> StoreResult<Upload> {
+        let folder = self.uploads();
+        fs::create_dir_all(&folder).map_err(|error| trouble(&folder, &error))?;
+        let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("{}-{number}", std::process::id()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| trouble(&path, &error))?;
+        Ok(Upload { path, file, hasher: KeyHasher::default(), length: 0 })
+    }
+
+    /// Removes the uploads that an earlier process did not finish. Only for the process that has the folder's lock.
+    pub fn clear_uploads(&self) -> StoreResult<()> {
+        let folder = self.uploads();
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(trouble(&folder, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn uploads(&self) -> PathBuf {
+        self.folder.with_extension("uploads")
     }
 
     /// Returns the file of an artifact and its length. Its content is not compared with the key.
@@ -211,6 +235,47 @@ impl Artifacts {
             File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()?;
         }
         Ok(is_new)
+    }
+}
+
+/// A file that is being received. It is removed when this is dropped, unless [`Artifacts::keep_file`] has moved it.
+#[derive(Debug)]
+pub struct Upload {
+    path: PathBuf,
+    file: File,
+    hasher: KeyHasher,
+    length: u64,
+}
+
+impl Upload {
+    pub fn write(&mut self, bytes: &[u8]) -> StoreResult<()> {
+        self.file.write_all(bytes).map_err(|error| trouble(&self.path, &error))?;
+        self.hasher.update(bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the key for the bytes so far.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.hasher.clone().finish()
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // There is none if it was kept. One that cannot be removed is removed when the folder is opened again.
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -414,6 +479,26 @@ mod tests {
         assert_eq!([has(&a, &both), has(&b, &both)], [true, true]);
         assert_eq!([has(&a, &one), has(&b, &one)], [true, false]);
         assert_eq!(artifacts.list().expect("a list").len(), 3, "what nothing names is removed");
+    }
+
+    #[test]
+    fn an_upload_is_kept_under_its_key_or_removed() {
+        let home = tempfile::tempdir().expect("a folder");
+        let artifacts = Artifacts::in_folder(home.path().join("artifacts"));
+        let whole = artifact(&json!(["in", "pieces"]));
+        let mut upload = artifacts.begin_upload().expect("a file");
+        whole.bytes.chunks(3).for_each(|piece| upload.write(piece).expect("it is written"));
+        assert_eq!((upload.key(), upload.length()), (whole.key.clone(), whole.bytes.len() as u64));
+        let kept = artifacts.keep_file(&own(), &whole.key, upload.path());
+        assert_eq!(kept, Ok(whole.bytes.len() as u64));
+        drop(upload);
+        assert_eq!(artifacts.read(&own(), &whole.key), Ok(Some(whole.bytes)));
+        let dropped = artifacts.begin_upload().expect("a file").path().to_owned();
+        assert!(!dropped.exists(), "what is dropped is removed");
+        let left = std::mem::ManuallyDrop::new(artifacts.begin_upload().expect("a file"));
+        assert_eq!(artifacts.has_shared(), Ok(false));
+        artifacts.clear_uploads().expect("they are removed");
+        assert!(!left.path().exists());
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod usage;
 mod workers;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
-pub use artifacts::{ArtifactFile, Artifacts, References, Swept};
+pub use artifacts::{ArtifactFile, Artifacts, References, Swept, Upload};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{

@@ -65,11 +65,13 @@ struct Known {
     all: BTreeMap<Tenant, Usage>,
     /// Counted in `all`, and not yet in the store.
     unwritten: UsageChanges,
+    /// Bytes of uploads that have not ended, which are counted nowhere else.
+    arriving: BTreeMap<Tenant, i64>,
 }
 
 impl Usages {
     pub(crate) fn new(all: BTreeMap<Tenant, Usage>) -> Usages {
-        Usages { known: Mutex::new(Known { all, unwritten: UsageChanges::default() }) }
+        Usages { known: Mutex::new(Known { all, ..Known::default() }) }
     }
 
     #[must_use]
@@ -84,6 +86,31 @@ impl Usages {
         let mut known = self.lock();
         known.all.entry(tenant.clone()).or_default().add(change);
         known.unwritten.add(tenant, change);
+    }
+
+    /// Counts bytes that are arriving and not stored yet. They are forgotten by a crash, as the files are.
+    pub fn add_arriving(&self, tenant: &Tenant, bytes: u64) {
+        self.change_arriving(tenant, i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Ends the count of bytes that have arrived: what was kept of them is counted as stored.
+    pub fn remove_arriving(&self, tenant: &Tenant, bytes: u64) {
+        self.change_arriving(tenant, -i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    fn change_arriving(&self, tenant: &Tenant, bytes: i64) {
+        let mut known = self.lock();
+        let arriving = known.arriving.entry(tenant.clone()).or_default();
+        *arriving += bytes;
+        if *arriving <= 0 {
+            known.arriving.remove(tenant);
+        }
+    }
+
+    /// Returns the bytes of a tenant that are arriving.
+    #[must_use]
+    pub fn arriving(&self, tenant: &Tenant) -> u64 {
+        self.lock().arriving.get(tenant).copied().unwrap_or_default().unsigned_abs()
     }
 
     /// Takes the changes that the next batch counts in addition to its own.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use tokio::sync::oneshot;
 use windlass_artifact::Artifact;
 use windlass_protocol::{
-    Body, Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights,
-    RoutingTarget, Unit,
+    Body, BodyFile, Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply,
+    Rights, RoutingTarget, Unit,
 };
 use windlass_secrets::Zeroizing;
 
@@ -112,7 +112,7 @@ impl Claim {
         length: u64,
         file: PathBuf,
     ) -> Result<(), Box<Failure>> {
-        let body = Body { length, bytes: Vec::new(), file: Some(file) };
+        let body = Body::of_file(length, BodyFile::Moved(file));
         self.ask(ResourceAsk::PutArtifact { key, body }).await.map(drop)
     }
 

@@ -1,22 +1,25 @@
 //! The way of a worker process to its server: calls of the protocol over HTTP, and orders by long poll.
 //!
 //! Calls whose order matters go out one batch at a time: what is made while one is on its way is the next one. Requests for
-//! resources and calls of agents have requests of their own. A server that restarts is waited for; the session of the
+//! resources and calls of agents have requests of their own; artifacts are streams (`artifacts.rs`). A server that restarts is waited for; the session of the
 //! worker decides how long work may go on meanwhile.
+
+mod artifacts;
 
 use crate::failure::failure;
 use crate::pool::Port;
+use reqwest::{Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, Failure, NewSession, OpenedSession, Order,
-    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceAsk,
-    ResourceReply, SentCall, Verdict,
+    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, NewSession, OpenedSession, Order,
+    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply, Verdict,
 };
 use windlass_secrets::Zeroizing;
 
@@ -34,9 +37,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// given up anyway.
 const TRIES_MAX: u32 = 60;
 
-/// Maximum size of a value that is stored or returned: with its encoding it fits into one request.
-const VALUE_BYTES_MAX: u64 = 64 << 20;
-
 /// Server, credentials and group of a worker process.
 #[derive(Debug, Clone)]
 pub struct LinkConfig {
@@ -47,6 +47,8 @@ pub struct LinkConfig {
     pub cluster: Option<String>,
     /// Version of this program, for messages.
     pub release: String,
+    /// Folder for artifacts that are being fetched. It belongs to this worker, and is emptied.
+    pub downloads: PathBuf,
 }
 
 /// Event that the owner of the worker process learns of.
@@ -82,11 +84,9 @@ enum Trouble {
 
 /// Returns the port of a worker to a server. Its tasks run on the runtime that calls this.
 pub fn connect(config: LinkConfig, watch: LinkWatch) -> io::Result<Port> {
-    let client = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(ANSWER_TIMEOUT)
-        .build()
-        .map_err(io::Error::other)?;
+    artifacts::prepare_folder(&config.downloads)?;
+    let client =
+        reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).build().map_err(io::Error::other)?;
     let link = Link { client, config: Arc::new(config), session: Arc::default(), watch };
     // Unbounded, because the worker's thread must not wait. Each unit of a worker has few calls on their way.
     let (calls, received) = mpsc::unbounded_channel::<(Call, ReplyTo)>();
@@ -114,13 +114,21 @@ impl Link {
     }
 
     async fn post<T: DeserializeOwned>(&self, route: &str, body: &impl Serialize) -> Result<T, Trouble> {
+        let request = self.request(Method::POST, route).timeout(ANSWER_TIMEOUT).json(body);
+        self.send(request).await?.json().await.map_err(unreachable)
+    }
+
+    fn request(&self, method: Method, route: &str) -> RequestBuilder {
         let url = format!("{}/api/v1/workers/{route}", self.config.server.trim_end_matches('/'));
-        let request = self.client.post(url).bearer_auth(self.config.token.as_str()).json(body);
-        let unreachable = |error: reqwest::Error| Trouble::Unreachable(describe(&error));
+        self.client.request(method, url).bearer_auth(self.config.token.as_str())
+    }
+
+    /// Returns the response if it is a success.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Trouble> {
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status.is_success() {
-            return response.json().await.map_err(unreachable);
+            return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
         let message = serde_json::from_str::<serde_json::Value>(&text)
@@ -192,23 +200,27 @@ impl Link {
             {
                 batch.push(next);
             }
-            let (calls, replies): (Vec<SentCall>, Vec<ReplyTo>) =
-                batch.into_iter().map(|(call, reply)| (SentCall::from(call), reply)).unzip();
+            let (calls, replies): (Vec<Call>, Vec<ReplyTo>) = batch.into_iter().unzip();
             self.make(calls, replies).await;
         }
     }
 
-    async fn send_alone(self, mut call: Call, mut reply: ReplyTo) {
-        if let Call::Resource(resource) = &mut call
-            && let Err(refused) = bring_bytes(&mut resource.ask).await
-        {
-            return reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused))));
+    async fn send_alone(self, call: Call, mut reply: ReplyTo) {
+        match call {
+            Call::Resource(resource) => match artifacts::Transfer::of(*resource) {
+                Ok(transfer) => {
+                    if let Some(answer) = self.transfer(transfer).await {
+                        reply(Reply::Resource(Box::new(answer)));
+                    }
+                }
+                Err(resource) => self.make(vec![Call::Resource(resource)], vec![reply]).await,
+            },
+            call => self.make(vec![call], vec![reply]).await,
         }
-        self.make(vec![SentCall::from(call)], vec![reply]).await;
     }
 
     /// Makes calls until they are answered. Without an answer in the end the replies are dropped: the calls are lost.
-    async fn make(&self, calls: Vec<SentCall>, mut replies: Vec<ReplyTo>) {
+    async fn make(&self, calls: Vec<Call>, mut replies: Vec<ReplyTo>) {
         let mut again = AGAIN;
         let Some(session) = self.session() else { return lose(&calls, &mut replies) };
         let mut batch = CallBatch { session, calls };
@@ -221,7 +233,7 @@ impl Link {
                         batch.calls.drain(..).zip(replies.drain(..)).zip(answered.replies)
                     {
                         match sent {
-                            Some(sent) => reply(sent.into()),
+                            Some(sent) => reply(sent),
                             None => {
                                 calls.push(call);
                                 waiting.push(reply);
@@ -245,34 +257,10 @@ impl Link {
     }
 }
 
-/// Files of this machine mean nothing to the server: their bytes travel with the call.
-async fn bring_bytes(ask: &mut ResourceAsk) -> Result<(), Box<Failure>> {
-    if let ResourceAsk::GetArtifactFile { key } = ask {
-        *ask = ResourceAsk::GetArtifact { key: std::mem::take(key) };
-        return Ok(());
-    }
-    let ResourceAsk::PutArtifact { body, .. } = ask else { return Ok(()) };
-    let length = body.length.max(body.bytes.len() as u64);
-    if length > VALUE_BYTES_MAX {
-        let limit = VALUE_BYTES_MAX >> 20;
-        let message =
-            format!("a value has {length} bytes, and a worker process can store at most {limit} MiB");
-        return Err(failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message));
-    }
-    if let Some(file) = body.file.take() {
-        let read = tokio::fs::read(&file).await;
-        let failed = |error: io::Error| {
-            failure(ErrorClass::Transport, "FILE_UNREADABLE", format!("{}: {error}", file.display()))
-        };
-        *body = read.map_err(failed)?.into();
-    }
-    Ok(())
-}
-
 /// The server does not know the session: nothing that it held is its own any more.
-fn lose(calls: &[SentCall], replies: &mut [ReplyTo]) {
-    for (sent, reply) in calls.iter().zip(replies) {
-        reply(match sent.call {
+fn lose(calls: &[Call], replies: &mut [ReplyTo]) {
+    for (call, reply) in calls.iter().zip(replies) {
+        reply(match call {
             Call::Resource(_) => Reply::Resource(Box::new(ResourceReply::Stale)),
             Call::Agent(_) => Reply::Agent(Box::new(AgentAnswer::Stale)),
             _ => Reply::Verdict(Verdict::Stale),
@@ -281,16 +269,20 @@ fn lose(calls: &[SentCall], replies: &mut [ReplyTo]) {
 }
 
 /// The server will never take these calls. Those that a step waits for fail it with the reason.
-fn refuse(calls: &[SentCall], replies: &mut [ReplyTo], why: &str) {
-    for (sent, reply) in calls.iter().zip(replies) {
+fn refuse(calls: &[Call], replies: &mut [ReplyTo], why: &str) {
+    for (call, reply) in calls.iter().zip(replies) {
         let refused =
             || failure(ErrorClass::Validation, "WORKER_REFUSED", format!("the server refused it: {why}"));
-        match sent.call {
+        match call {
             Call::Resource(_) => reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused())))),
             Call::Log(_) | Call::Progress(_) => reply(Reply::Refused(refused())),
             _ => {}
         }
     }
+}
+
+fn unreachable(error: reqwest::Error) -> Trouble {
+    Trouble::Unreachable(describe(&error))
 }
 
 fn describe(error: &reqwest::Error) -> String {

@@ -65,6 +65,7 @@ impl Worker {
             group: self.group.clone(),
             cluster: self.cluster.clone(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
+            downloads: place.folder.join("downloads"),
         };
         let (sender, news) = unbounded();
         // The pool drops its port when it is over.

@@ -31,7 +31,7 @@ fn check_chain(entries: &[Value]) {
         let hash = entry.shift_remove("hashSha256").unwrap();
         entry.shift_remove("anchor");
         assert_eq!(entry.get("previousHash"), previous.as_ref(), "{entry:?}");
-        assert_eq!(json!(sha256(&canonical(&Value::Object(entry)))), hash);
+        assert_eq!(json!(sha256(canonical(&Value::Object(entry)))), hash);
         previous = Some(hash);
     }
 }
@@ -50,8 +50,8 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-fn sha256(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+pub(crate) fn sha256(bytes: impl AsRef<[u8]>) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn part(entry: &Value, keys: &[&str]) -> Value {
@@ -317,7 +317,7 @@ fn act_18_a_changed_record_is_named() {
         record["outcome"] = json!("Succeeded");
         let fields = record.as_object_mut().unwrap();
         fields.shift_remove("hashSha256");
-        let hash = sha256(&canonical(&record));
+        let hash = sha256(canonical(&record));
         record["hashSha256"] = json!(hash);
         lines[1] = record.to_string();
     });
@@ -384,7 +384,7 @@ fn act_18_a_folder_that_is_named_must_have_signed_the_end() {
         if !previous.is_null() {
             record["previousHash"] = previous;
         }
-        previous = json!(sha256(&canonical(record)));
+        previous = json!(sha256(canonical(record)));
         record["hashSha256"] = previous.clone();
     }
     let text: String = forged.iter().map(|record| format!("{record}\n")).collect();

@@ -26,6 +26,7 @@ mod operations;
 mod orchestration;
 mod people;
 mod plan_executions;
+mod plan_storm;
 mod plans;
 mod reading;
 mod receiver;

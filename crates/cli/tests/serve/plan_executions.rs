@@ -21,7 +21,7 @@ fn worker(place: &Place, server: &Server) -> Running {
 
 /// Creates a plan and an execution of it; the path of the execution.
 #[track_caller]
-fn begin(server: &Server, plan: &Value, bound: &Value) -> String {
+pub(crate) fn begin(server: &Server, plan: &Value, bound: &Value) -> String {
     let (status, plan) = server.post("/api/v1/plans", &json!({ "spec": plan }));
     assert!(status.is_success(), "{plan}");
     let mut spec = json!({ "planID": plan["id"], "cluster": "local", "runner": "default" });
@@ -31,7 +31,7 @@ fn begin(server: &Server, plan: &Value, bound: &Value) -> String {
     format!("/api/v1/plan-executions/{}", created["id"].as_str().unwrap())
 }
 
-fn status(server: &Server, path: &str) -> Value {
+pub(crate) fn status(server: &Server, path: &str) -> Value {
     let (code, mut execution) = get(server, path);
     assert_eq!(code, 200, "{execution}");
     let status = execution["status"].take();
@@ -340,6 +340,34 @@ fn pln_25_pln_26_pln_28_pln_30_outputs_and_logs_of_a_worker_are_sent_as_bytes_an
 }
 
 /// Events of a stream that has ended: their names and data.
+/// Larger than what the process of a worker or a server would hold in one piece.
+const HUGE: usize = 150 << 20;
+
+#[test]
+fn pln_26_an_output_of_a_worker_passes_as_a_stream_to_the_next_step_and_to_the_reader() {
+    let place = Place::new();
+    let server = place.serve();
+    let field = json!([{ "name": "huge" }]);
+    let make = format!("head -c {HUGE} /dev/zero | tr '\\0' z > outputs/huge");
+    let plan = json!({
+        "steps": [
+            { "id": "make", "action": { "script": make, "outputs": field } },
+            { "id": "count", "action": { "script": "wc -c < context/huge; tail -c 1 context/huge > outputs/last", "params": field, "outputs": [{ "name": "last" }] },
+              "args": { "refs": { "huge": "steps.make.outputs.huge" } } },
+        ],
+        "output": { "huge": "steps.make.outputs.huge", "last": "steps.count.outputs.last" },
+    });
+    let path = begin(&server, &plan, &json!({}));
+    let _worker = worker(&place, &server);
+    let ended = until_phase(&server, &path, "completed");
+    assert_eq!(output(&ended, "last")["value"], "z");
+    assert_eq!(output(&ended, "huge")["artifact"]["size"], HUGE);
+    let logs = server.get(&format!("{path}/steps/count/logs")).text().unwrap();
+    assert_eq!(logs.trim(), HUGE.to_string());
+    let sent = server.get(&format!("{path}/outputs/huge")).bytes().unwrap();
+    assert_eq!((sent.len(), sent.iter().all(|byte| *byte == b'z')), (HUGE, true));
+}
+
 fn events(text: &str) -> Vec<(String, String)> {
     let field = |event: &str, name: &str| {
         event.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))

@@ -1,5 +1,6 @@
 //! `windlass worker` as a process of its own: it takes what is bound to its group, and nothing else.
 
+use crate::evidence::sha256;
 use crate::executions::{get, until};
 use crate::rig::{self, Place, Running, Server, read_answer};
 use reqwest::{Method, StatusCode};
@@ -203,7 +204,7 @@ fn another_version_of_the_protocol_is_refused_with_both_versions() {
     let (status, answer) = call(&server, &token, "register", &new);
     assert_eq!(status, StatusCode::CONFLICT, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    for part in ["release 9.9.9", "version 99", "version 1", "run the same release of both"] {
+    for part in ["release 9.9.9", "version 99", "version 2", "run the same release of both"] {
         assert!(message.contains(part), "{message}");
     }
 }
@@ -230,7 +231,7 @@ fn call(server: &Server, token: &str, path: &str, body: &Value) -> (StatusCode, 
 
 /// A worker whose calls a test makes.
 fn register(server: &Server, token: &str) -> (Value, Value) {
-    let new = json!({ "protocol": 1, "release": "1", "worker": "by hand", "group": "lab", "cluster": "eu", "slots": 1 });
+    let new = json!({ "protocol": 2, "release": "1", "worker": "by hand", "group": "lab", "cluster": "eu", "slots": 1 });
     let (status, opened) = call(server, token, "register", &new);
     assert_eq!(status, StatusCode::CREATED, "{opened}");
     (opened["session"].clone(), opened["registered"]["session"].clone())
@@ -250,28 +251,21 @@ fn a_session_speaks_for_its_own_units_only() {
     assert_eq!(status, StatusCode::OK, "{orders}");
     let unit = &orders["orders"][0]["run"]["unit"];
     assert_eq!(unit["execution"], id.strip_prefix("exec_").unwrap(), "{orders}");
-    let report =
-        json!({ "call": { "report": { "unit": unit, "outcome": { "done": { "output": { "n": 1 } } } } } });
-    let secret =
-        json!({ "call": { "resource": { "unit": unit, "ask": { "open_secret": { "name": "key" } } } } });
+    let report = json!({ "report": { "unit": unit, "outcome": { "done": { "output": { "n": 1 } } } } });
+    let secret = json!({ "resource": { "unit": unit, "ask": { "open_secret": { "name": "key" } } } });
     let (stranger, number) = register(&server, &token);
     let calls = json!({ "session": stranger, "calls": [report, secret] });
     let (status, answer) = call(&server, &token, "calls", &calls);
     assert_eq!(status, StatusCode::OK, "{answer}");
-    let replies: Vec<&Value> =
-        answer["replies"].as_array().unwrap().iter().map(|sent| &sent["reply"]).collect();
-    assert_eq!(replies, [&json!({ "verdict": "stale" }), &json!({ "resource": "stale" })]);
+    assert_eq!(answer["replies"], json!([{ "verdict": "stale" }, { "resource": "stale" }]));
     // Under the number of another session nothing is renewed or ended.
-    let leave = json!({ "session": holder, "calls": [{ "call": { "leave": number } }] });
+    let leave = json!({ "session": holder, "calls": [{ "leave": number }] });
     assert_eq!(call(&server, &token, "calls", &leave).0, StatusCode::NOT_FOUND);
     for _ in 0..2 {
         let calls = json!({ "session": holder, "calls": [report] });
         let (status, answer) = call(&server, &token, "calls", &calls);
         assert_eq!(status, StatusCode::OK, "{answer}");
-        assert_eq!(
-            answer["replies"][0]["reply"]["verdict"], "accepted",
-            "a repeated report as well: {answer}"
-        );
+        assert_eq!(answer["replies"][0]["verdict"], "accepted", "a repeated report as well: {answer}");
     }
     until(&server, &id, "completed");
     let (_, other) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
@@ -292,4 +286,64 @@ fn a_session_speaks_for_its_own_units_only() {
         call(&server, &viewer, "calls", &json!({ "session": holder, "calls": [] })).0,
         StatusCode::FORBIDDEN
     );
+}
+
+/// Sends or fetches an artifact by hand.
+fn artifact(
+    server: &Server,
+    token: &str,
+    (session, unit): (&Value, &Value),
+    (key, bytes): (&str, Option<Vec<u8>>),
+) -> (StatusCode, Vec<u8>) {
+    let method = if bytes.is_some() { Method::PUT } else { Method::GET };
+    let request = server.bare(method, &format!("/api/v1/workers/artifacts/{key}"));
+    let request = request.bearer_auth(token).body(bytes.unwrap_or_default());
+    let request = request
+        .header("windlass-session", session.as_str().unwrap())
+        .header("windlass-unit", unit.to_string());
+    let answer = request.send().unwrap();
+    (answer.status(), answer.bytes().unwrap().to_vec())
+}
+
+#[test]
+fn artifacts_are_sent_and_fetched_by_the_session_that_holds_the_unit_only() {
+    let place = place();
+    let server = place.serve();
+    let token = worker_token(&server);
+    start(&server, &server.define(&gated(&place)));
+    let (holder, _) = register(&server, &token);
+    let (_, orders) = call(&server, &token, "orders", &json!({ "session": holder }));
+    let unit = &orders["orders"][0]["run"]["unit"];
+    let (stranger, _) = register(&server, &token);
+    let bytes = vec![b'a'; 3 << 20];
+    let key = format!("sha256:{}", sha256(&bytes));
+    let send = |session, key: &str, bytes: &[u8]| {
+        let (status, reply) = artifact(&server, &token, (session, unit), (key, Some(bytes.to_vec())));
+        assert_eq!(status, StatusCode::OK);
+        serde_json::from_slice::<Value>(&reply).unwrap()
+    };
+    assert_eq!(send(&stranger, &key, &bytes), "stale");
+    let cut = send(&holder, &key, &bytes[1..]);
+    assert_eq!(cut["failed"]["code"], "ARTIFACT_NOT_KEPT", "{cut}");
+    let fetched = |session| artifact(&server, &token, (session, unit), (&key, None)).1;
+    assert_eq!(fetched(&holder), br#"{"artifact":null}"#, "what was refused is not there");
+    assert_eq!(send(&holder, &key, &bytes), "stored");
+    assert_eq!(send(&holder, &key, &bytes), "stored", "it may be sent again");
+    assert!(fetched(&holder) == bytes);
+    assert_eq!(fetched(&stranger), b"\"stale\"");
+    let path = format!("sha256:{}", "../".repeat(21) + "x");
+    assert_ne!(
+        artifact(&server, &token, (&holder, unit), (&path, None)).0,
+        StatusCode::INTERNAL_SERVER_ERROR
+    );
+    let viewer = self::token(&server, json!({ "name": "v", "role": "viewer" }));
+    assert_eq!(artifact(&server, &viewer, (&holder, unit), (&key, None)).0, StatusCode::FORBIDDEN);
+    let wrong = json!({ "unit": 7 });
+    assert_eq!(artifact(&server, &token, (&holder, &wrong), (&key, None)).0, StatusCode::BAD_REQUEST);
+    let ask = json!({ "resource": { "unit": unit, "ask": { "get_artifact": { "key": key } } } });
+    let (status, answer) = call(&server, &token, "calls", &json!({ "session": holder, "calls": [ask] }));
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+    assert!(answer.to_string().contains("/api/v1/workers/artifacts/"), "{answer}");
+    let left = std::fs::read_dir(place.data().join("artifacts.uploads")).unwrap().count();
+    assert_eq!(left, 0, "nothing unfinished is left");
 }

@@ -31,6 +31,7 @@ mod tokens;
 mod webhook_deliveries;
 mod webhook_secret;
 mod websocket;
+mod worker_artifacts;
 mod workers;
 pub(crate) mod workflows;
 
@@ -91,6 +92,7 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(tasks::router())
         .merge(workers::router())
         .merge(runners::router())
+        .merge(worker_artifacts::router())
         .merge(runner_groups::router())
         .merge(actions::router())
         .merge(plans::router())

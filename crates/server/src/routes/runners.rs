@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_protocol::{
     CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, PROTOCOL_VERSION, Registered, ReplyBatch, SentReply,
+    OrdersRequest, PROTOCOL_VERSION, Registered, ReplyBatch, ResourceAsk,
 };
 
 const TAG: &str = "workers";
@@ -115,8 +115,26 @@ async fn make_calls(
     }
     let handle = read_session(&session)?;
     let key = session_key(&handle, &caller.tenant, caller.group.as_deref());
-    let replies = app.remote.relay(&key, calls.into_iter().map(Call::from).collect()).await?;
-    Ok(Json(ReplyBatch { replies: replies.into_iter().map(|reply| reply.map(SentReply::from)).collect() }))
+    if calls.iter().any(carries_bytes) {
+        let message = "the bytes of an artifact are sent and fetched at /api/v1/workers/artifacts/{key}";
+        return Err(Problem::invalid("calls", message));
+    }
+    let replies = app.remote.relay(&key, calls).await?;
+    Ok(Json(ReplyBatch { replies }))
+}
+
+fn carries_bytes(call: &Call) -> bool {
+    let Call::Resource(call) = call else { return false };
+    match call.ask {
+        ResourceAsk::PutArtifact { .. }
+        | ResourceAsk::GetArtifact { .. }
+        | ResourceAsk::GetArtifactFile { .. } => true,
+        ResourceAsk::GetRights
+        | ResourceAsk::OpenSecret { .. }
+        | ResourceAsk::StoreMemory { .. }
+        | ResourceAsk::SearchMemory(_)
+        | ResourceAsk::FindRoutingKey { .. } => false,
+    }
 }
 
 /// Reads a message of the protocol. Values in it may be nested deeper than those of other requests.

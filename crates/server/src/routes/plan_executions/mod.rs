@@ -5,7 +5,7 @@ mod list;
 mod live;
 mod logs;
 mod outputs;
-mod ranged;
+pub(super) mod ranged;
 
 use super::executions::view_execution;
 use super::shared::Refusals;

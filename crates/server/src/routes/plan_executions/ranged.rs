@@ -14,7 +14,7 @@ const PART: usize = 64 << 10;
 
 /// Bytes of an output or a log.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(in crate::routes) enum Content {
     Value(Vec<u8>),
     /// A file and its length. It never changes.
     File(File, u64),
@@ -62,7 +62,7 @@ async fn read_part((file, left): (File, u64)) -> io::Result<Option<(Bytes, (File
 }
 
 /// Responds with the content, or with the part of it that the request asks for.
-pub(super) fn respond(
+pub(in crate::routes) fn respond(
     content: Content,
     media_type: &HeaderValue,
     headers: &HeaderMap,

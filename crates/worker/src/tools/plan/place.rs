@@ -11,7 +11,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use windlass_protocol::{Body, Failure, RoutingTarget, StepLog};
+use windlass_protocol::{Body, BodyFile, Failure, RoutingTarget, StepLog};
 
 /// Variables of the routing context. Those of the worker itself never reach a step.
 pub(super) const ROUTING_VARIABLES: &[&str] =
@@ -80,7 +80,8 @@ impl StepPlace {
                 }
             };
             let written = blocking(move || match &body.file {
-                Some(file) => copy_file(file, &path),
+                Some(BodyFile::Moved(file)) => fs::rename(file, &path),
+                Some(BodyFile::Shared(file)) => copy_file(file, &path),
                 None => private_file(&path, 0o600, &body.bytes),
             });
             written.await.map_err(|error| unusable(&error))?;

@@ -1,0 +1,164 @@
+//! Artifacts of `windlass worker` processes, as streams. The session that holds a unit sends and fetches for it, and no other.
+
+use super::plan_executions::ranged::{Content, respond};
+use super::shared::Refusals;
+use super::workers::read_session;
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::problem::{Problem, ProblemCode};
+use crate::remote::session_key;
+use axum::Json;
+use axum::body::Body as RequestBody;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use std::fs::File;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_engine::SessionKey;
+use windlass_protocol::{
+    BYTES_TYPE, Body, BodyFile, Call, ErrorClass, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
+    SESSION_HEADER, UNIT_HEADER, Unit,
+};
+use windlass_store::{Tenant, Upload};
+
+const TAG: &str = "workers";
+
+/// Bytes that are collected before they are written: few writes, and little memory for each upload.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Maximum size of one artifact: that of an output of a step.
+const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
+
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(put_worker_artifact)).routes(routes!(get_worker_artifact))
+}
+
+/// Store an artifact of a unit of work
+///
+/// For `windlass worker`. The key is `sha256:` and the digest of the bytes; other bytes are refused. After the reply a crash
+/// does not lose them.
+#[utoipa::path(put, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
+    params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
+        ("windlass-session" = String, Header, description = "Session of the worker"),
+        ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
+    request_body(content = String, content_type = "application/octet-stream"),
+    responses((status = 200, body = serde_json::Value), Refusals))]
+async fn put_worker_artifact(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    request: Request,
+) -> Result<Json<ResourceReply>, Problem> {
+    let holder = Holder::read(&caller, request.headers())?;
+    let _slot = app.take_stream_slot(&caller.tenant)?;
+    // Nothing is received for a unit that the session does not hold.
+    match holder.ask(&app, ResourceAsk::GetRights).await? {
+        ResourceReply::Rights(_) => {}
+        refused => return Ok(Json(refused)),
+    }
+    let upload = receive(&app, &caller.tenant, request.into_body()).await?;
+    if upload.key() != key {
+        let message = format!("the {} bytes of an artifact arrived damaged or cut off", upload.length());
+        let failure = Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message);
+        return Ok(Json(ResourceReply::Failed(failure)));
+    }
+    let body = Body::of_file(upload.length(), BodyFile::Moved(upload.path().to_owned()));
+    holder.ask(&app, ResourceAsk::PutArtifact { key, body }).await.map(Json)
+}
+
+/// Fetch an artifact for a unit of work
+///
+/// For `windlass worker`. The answer has the type `application/octet-stream`, or is a reply of the protocol that says why
+/// there are no bytes.
+#[utoipa::path(get, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
+    params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
+        ("windlass-session" = String, Header, description = "Session of the worker"),
+        ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
+    responses((status = 200, body = String, content_type = "application/octet-stream"), Refusals))]
+async fn get_worker_artifact(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let holder = Holder::read(&caller, &headers)?;
+    let _slot = app.take_stream_slot(&caller.tenant)?;
+    let reply = holder.ask(&app, ResourceAsk::GetArtifactFile { key }).await?;
+    let ResourceReply::Artifact(Some(Body {
+        length,
+        file: Some(BodyFile::Shared(path) | BodyFile::Moved(path)),
+        ..
+    })) = reply
+    else {
+        return Ok(Json(reply).into_response());
+    };
+    let file = app.run_blocking(move || File::open(path)).await?.map_err(Problem::internal)?;
+    respond(Content::File(file, length), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new())
+}
+
+/// A worker that acts for a unit.
+struct Holder {
+    session: SessionKey,
+    unit: Unit,
+}
+
+impl Holder {
+    fn read(caller: &Caller, headers: &HeaderMap) -> Result<Holder, Problem> {
+        caller.may(Permission::Work)?;
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let missing = |name| Problem::bad_request(format!("the header `{name}` is missing or no text"));
+        let handle = read_session(text(SESSION_HEADER).ok_or_else(|| missing(SESSION_HEADER))?)?;
+        let unit = text(UNIT_HEADER).ok_or_else(|| missing(UNIT_HEADER))?;
+        let unit = serde_json::from_str(unit).map_err(|error| {
+            Problem::bad_request(format!("the header `{UNIT_HEADER}` is no unit: {error}"))
+        })?;
+        Ok(Holder { session: session_key(&handle, &caller.tenant, caller.group.as_deref()), unit })
+    }
+
+    async fn ask(&self, app: &App, ask: ResourceAsk) -> Result<ResourceReply, Problem> {
+        let call = Call::Resource(Box::new(ResourceCall { unit: self.unit, ask }));
+        match app.remote.relay(&self.session, vec![call]).await?.pop().flatten() {
+            Some(Reply::Resource(reply)) => Ok(*reply),
+            Some(_) | None => {
+                Err(Problem::unavailable("the engine is busy; retry after the time in Retry-After"))
+            }
+        }
+    }
+}
+
+/// Receives a body into a file. The bytes count as storage of the tenant while they arrive.
+async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<Upload, Problem> {
+    let artifacts = app.artifacts();
+    let mut upload = app.run_blocking(move || artifacts.begin_upload()).await??;
+    let mut counted = app.storage.count_arriving(tenant);
+    let mut received = body.into_data_stream();
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    loop {
+        let next = tokio::time::timeout(app.settings.request_timeout, received.next()).await;
+        let next = next.map_err(|_| {
+            Problem::new(ProblemCode::RequestTimeout, "the next bytes of the artifact did not arrive in time")
+        })?;
+        let is_last = next.is_none();
+        if let Some(bytes) = next {
+            let cut = |error| Problem::bad_request(format!("the artifact cannot be received: {error}"));
+            piece.extend_from_slice(&bytes.map_err(cut)?);
+        }
+        if piece.len() < PIECE_BYTES && !is_last {
+            continue;
+        }
+        counted.add(piece.len() as u64);
+        app.storage.check(tenant)?;
+        if upload.length() + piece.len() as u64 > ARTIFACT_BYTES_MAX {
+            let limit = ARTIFACT_BYTES_MAX >> 30;
+            return Err(Problem::too_large(format!("an artifact may have at most {limit} GiB")));
+        }
+        let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
+        upload = app.run_blocking(move || upload.write(&full).map(|()| upload)).await??;
+        if is_last {
+            return Ok(upload);
+        }
+    }
+}
