@@ -1,5 +1,5 @@
 // What the pages read about executions, each under one key, so that a change refreshes every place that shows it.
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas } from './client';
 import { LIVE_MS } from './shared';
 
@@ -51,28 +51,40 @@ export function useExecution(id: string) {
   });
 }
 
-export function useExecutionGraph(id: string) {
+export function useExecutionGraph(id: string, isOn = true) {
   return useQuery<Graph, ApiError>({
     queryKey: ['execution', id, 'graph'],
     queryFn: () => api.get(`/executions/${id}/graph`, { format: 'json' }),
+    enabled: isOn,
     placeholderData: keepPreviousData,
   });
 }
 
-function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown[], path: string, query: Query, isOn = true) {
+interface PageOptions {
+  isOn?: boolean;
+  /** Whether a page that another one follows is read once only. */
+  isAppended?: boolean;
+}
+
+function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown[], path: string, query: Query, { isOn = true, isAppended = true }: PageOptions = {}) {
   return useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam }) => api.get<Of>(path, { ...query, cursor: pageParam }),
+    queryFn: ({ pageParam, client }) => {
+      const before = isAppended ? client.getQueryData<InfiniteData<Of>>(key) : undefined;
+      const known = before?.pages[before.pageParams.indexOf(pageParam)];
+      return known?.pagination.cursor ? known : api.get<Of>(path, { ...query, cursor: pageParam });
+    },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: Of) => last.pagination.cursor ?? undefined,
     enabled: isOn,
   });
 }
 
-export const useLogs = (id: string, nodeId: string | undefined, level: string | undefined) =>
-  usePages<Schemas['Logs']>(['execution', id, 'logs', nodeId, level], `/executions/${id}/logs`, { nodeId, level, limit: 500 });
+/** Lines of several sources may arrive out of order, so the pages of an execution that ended are all read again. */
+export const useLogs = (id: string, nodeId: string | undefined, level: string | undefined, isOver: boolean) =>
+  usePages<Schemas['Logs']>(['execution', id, 'logs', nodeId, level], `/executions/${id}/logs`, { nodeId, level, limit: 500 }, { isAppended: !isOver });
 
-export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']>(['execution', id, 'events'], `/executions/${id}/events`, { limit: 500 }, isOn);
+export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']>(['execution', id, 'events'], `/executions/${id}/events`, { limit: 500 }, { isOn });
 
 export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
 

@@ -1,8 +1,8 @@
 // The graph of a definition. It is laid out once for its shape, so that nothing moves while an execution changes colours.
 import { graphlib, layout as place } from '@dagrejs/dagre';
-import { Background, Controls, type Edge, Handle, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
+import { Background, Controls, type Edge, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
-import { type KeyboardEvent, memo, useMemo } from 'react';
+import { type KeyboardEvent, memo, useMemo, useRef } from 'react';
 import type { Graph } from '../api/client';
 import { StatusMark } from './basics';
 import { placeInLayers } from './layers';
@@ -50,28 +50,40 @@ const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode
   ].filter(Boolean);
   return (
     <div className={`step ${state?.status ?? 'unreached'} ${step.shape.replace(' ', '-')}${isChosen ? ' chosen' : ''}`}>
-      <Handle type="target" position={Position.Top} isConnectable={false} />
       <strong title={step.id}>{step.name}</strong>
       <span className="faint">{step.captions.join(' · ')}</span>
       {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} />}
-      <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   );
 });
 
 const TYPES = { step: Step };
 
-function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined): StepNode[] {
+/** Sizes and ends of routes are given, so that the browser has to measure no step, and only those in view are drawn. */
+const FIXED = {
+  width: WIDTH,
+  height: HEIGHT,
+  measured: { width: WIDTH, height: HEIGHT },
+  handles: [
+    { type: 'target' as const, position: Position.Top, x: WIDTH / 2, y: 0, width: 1, height: 1 },
+    { type: 'source' as const, position: Position.Bottom, x: WIDTH / 2, y: HEIGHT, width: 1, height: 1 },
+  ],
+};
+
+/** Nodes of steps that have not changed are kept, so that nothing is computed again for them. */
+function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined, before: ReadonlyMap<string, StepNode>): StepNode[] {
   return graph.nodes.map((step) => {
     const { x, y } = at.get(step.id) ?? { x: 0, y: 0 };
+    const isChosen = step.id === chosen;
+    const known = before.get(step.id);
+    if (known && known.data.step === step && known.data.isChosen === isChosen && known.position.x === x - WIDTH / 2 && known.position.y === y - HEIGHT / 2) return known;
     return {
+      ...FIXED,
       id: step.id,
       type: 'step',
       position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 },
-      width: WIDTH,
-      height: HEIGHT,
       ariaLabel: `${step.name}, ${step.state?.status ?? 'not reached'}`,
-      data: { step, isChosen: step.id === chosen },
+      data: { step, isChosen },
     };
   });
 }
@@ -92,8 +104,10 @@ const shortLabel = (label: string | null | undefined) => (label && label.length 
 export default function GraphView({ graph, chosen, choose }: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
   const shape = graph.nodes.map(({ id }) => id).join('\n') + graph.edges.map(({ from, to }) => `${from}>${to}`).join('\n');
   const at = useMemo(() => positions(graph), [shape]);
-  const nodes = useMemo(() => nodesOf(graph, at, chosen), [graph, at, chosen]);
-  const edges = useMemo(() => edgesOf(graph), [graph]);
+  const known = useRef<ReadonlyMap<string, StepNode>>(new Map());
+  const nodes = useMemo(() => nodesOf(graph, at, chosen, known.current), [graph.nodes, at, chosen]);
+  known.current = useMemo(() => new Map(nodes.map((node) => [node.id, node])), [nodes]);
+  const edges = useMemo(() => edgesOf(graph), [graph.edges]);
   const inView = useMemo(() => firstView(graph), [shape]);
   const theme = useTheme();
   const press = (event: KeyboardEvent<HTMLElement>) => {

@@ -140,16 +140,17 @@ export function More({ of }: { of: { hasNextPage: boolean; isFetchingNextPage: b
   );
 }
 
-export function Copy({ text, label }: { text: string; label: string }) {
+/** A long text is made when it is copied. */
+export function Copy({ text, label }: { text: string | (() => string); label: string }) {
   const [isDone, setDone] = useState(false);
   useEffect(() => {
     if (!isDone) return;
     const timer = setTimeout(() => setDone(false), 1_500);
     return () => clearTimeout(timer);
   }, [isDone]);
-  const copy = () => void navigator.clipboard?.writeText(text).then(() => setDone(true));
+  const copy = () => void navigator.clipboard?.writeText(typeof text === 'string' ? text : text()).then(() => setDone(true));
   return (
-    <button type="button" className="quiet" onClick={copy} title={text.length > 200 ? undefined : text}>
+    <button type="button" className="quiet" onClick={copy} title={typeof text !== 'string' || text.length > 200 ? undefined : text}>
       {isDone ? 'copied' : label}
     </button>
   );

@@ -1,4 +1,5 @@
 // One execution: what it is, what it waits for, what failed and where; then its views, live.
+import { useEffect } from 'react';
 import { Link } from 'wouter';
 import { useExecution, useExecutionGraph, useExecutions } from '../../api/executions';
 import { useLive } from '../../api/live';
@@ -7,7 +8,7 @@ import { useCan } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Copy, Empty, Loading, Problem, Section, StatusMark, Title } from '../../parts/basics';
 import { ExecutionTable } from '../../parts/ExecutionTable';
-import { LazyGraph } from '../../parts/LazyGraph';
+import { LazyGraph, loadGraph } from '../../parts/LazyGraph';
 import { shortId } from '../../parts/words';
 import { planTitle } from '../plan/names';
 import { ActionRun } from './ActionRun';
@@ -44,6 +45,11 @@ const isShown = (tab: string, dialect: string | null | undefined): boolean => {
 
 export function Execution({ id, tab }: { id: string; tab: string }) {
   const found = useExecution(id);
+  // The graph is read at the same time as the execution.
+  useExecutionGraph(id, tab === 'graph');
+  useEffect(() => {
+    if (tab === 'graph') loadGraph().catch(() => undefined);
+  }, [tab]);
   const execution = found.data;
   const isOver = execution?.completedAt !== undefined;
   const live = useLive(id, isOver);

@@ -1,0 +1,112 @@
+// A long list of log lines. Only blocks of lines near the visible part are in the document; the others are empty boxes of their height.
+import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import type { Schemas } from '../../api/client';
+import { exact, withoutColours } from '../../parts/words';
+
+type LogLine = Schemas['Entry'];
+
+const BLOCK = 100;
+/** The newest lines that the page shows at once. */
+const SHOWN_MAX = 5_000;
+/** Height of a line that was not drawn yet. */
+const LINE_PX = 21;
+/** Blocks are drawn this far above and below the visible part. */
+const MARGIN = '600px 0px';
+
+interface Block {
+  key: string;
+  lines: readonly LogLine[];
+}
+
+/** Blocks of lines. A block that has not changed stays the same object, so that only new lines are rendered. */
+function useBlocks(lines: readonly LogLine[]): Block[] {
+  const before = useRef<Block[]>([]);
+  return useMemo(() => {
+    const known = new Map(before.current.map((block) => [block.key, block]));
+    const blocks: Block[] = [];
+    // Whole blocks are left out, so that the others stay as they are.
+    const first = Math.ceil(Math.max(lines.length - SHOWN_MAX, 0) / BLOCK) * BLOCK;
+    for (let start = first; start < lines.length; start += BLOCK) {
+      const inside = lines.slice(start, start + BLOCK);
+      const key = inside[0]?.id ?? '';
+      const old = known.get(key);
+      blocks.push(old && old.lines.length === inside.length && old.lines.every((line, place) => line === inside[place]) ? old : { key, lines: inside });
+    }
+    before.current = blocks;
+    return blocks;
+  }, [lines]);
+}
+
+export function LogLines({ lines, hasStep, isFollowing }: { lines: readonly LogLine[]; hasStep: boolean; isFollowing: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const blocks = useBlocks(lines);
+  const [observer, setObserver] = useState<IntersectionObserver>();
+  useEffect(() => {
+    const made = new IntersectionObserver((entries) => entries.forEach((entry) => entry.target.dispatchEvent(new CustomEvent('near', { detail: entry.isIntersecting }))), { root: box.current, rootMargin: MARGIN });
+    setObserver(made);
+    return () => made.disconnect();
+  }, []);
+  useEffect(() => {
+    if (!isFollowing || !inner.current) return;
+    const end = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
+    end();
+    const resized = new ResizeObserver(end);
+    resized.observe(inner.current);
+    return () => resized.disconnect();
+  }, [isFollowing]);
+  return (
+    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-label="Log lines">
+      <div ref={inner}>
+        {observer && blocks.map((block, place) => <LineBlock key={block.key} block={block} hasStep={hasStep} observer={observer} isLast={place === blocks.length - 1} />)}
+      </div>
+    </div>
+  );
+}
+
+interface LineBlockProps {
+  block: Block;
+  hasStep: boolean;
+  observer: IntersectionObserver;
+  isLast: boolean;
+}
+
+const LineBlock = memo(function LineBlock({ block: { lines }, hasStep, observer, isLast }: LineBlockProps) {
+  const element = useRef<HTMLDivElement>(null);
+  const height = useRef<number>(undefined);
+  const [isNear, setNear] = useState(isLast);
+  useEffect(() => {
+    const own = element.current;
+    if (!own) return;
+    const change = (event: Event) => {
+      const { detail } = event as CustomEvent<boolean>;
+      // The height that the lines have is kept while they are not drawn.
+      if (!detail && own.childElementCount > 0) height.current = own.offsetHeight;
+      setNear(detail);
+    };
+    own.addEventListener('near', change);
+    observer.observe(own);
+    return () => {
+      observer.unobserve(own);
+      own.removeEventListener('near', change);
+    };
+  }, [observer]);
+  return (
+    <div ref={element} style={isNear ? undefined : { height: height.current ?? lines.length * LINE_PX }}>
+      {isNear && lines.map((line) => <Line key={line.id} line={line} hasStep={hasStep} />)}
+    </div>
+  );
+});
+
+/** A line never changes: only new ones are rendered when more arrive. */
+const Line = memo(function Line({ line, hasStep }: { line: LogLine; hasStep: boolean }) {
+  return (
+    <div className={`line ${line.level}`}>
+      <time dateTime={line.timestamp} title={exact(line.timestamp)}>
+        {line.timestamp.slice(11, 23)}
+      </time>{' '}
+      <span className="level">{line.level}</span> {line.nodeName && hasStep && <span className="faint">{line.nodeName} </span>}
+      {withoutColours(line.message)}
+    </div>
+  );
+});
