@@ -1,38 +1,31 @@
 // Measures the page with a large execution: node bench/large.mjs
-// 1,000 steps and a loop of 20,000 iterations, in a release or debug build (WINDLASS_BIN). Prints how long the graph takes from its
-// data to the first picture, and the longest task of the main thread while log lines arrive.
+// 1,000 steps and a loop of 20,000 iterations, with a release or debug build (WINDLASS_BIN). The times are those of Chromium's own
+// trace: tasks of the main thread, and the delay from an input to its handler. An argument keeps the traces in that folder.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { Server } from '../tests/server.mjs';
 
-const WIDTH = 20;
-const DEPTH = 50;
-const LINES_PER_SECOND = 200;
+const CHAINS = 20;
+const LENGTH = 50;
+const ITERATIONS = 20_000;
+const PER_SECOND = 200;
+const IN_FLIGHT = 16;
+const WATCHED_MS = 10_000;
+const KEY_EVERY_MS = 50;
+const QUIET_MS = 1_000;
 
-const step = (layer, place) => `s${layer}x${place}`;
+const folder = process.argv[2];
+if (folder) mkdirSync(folder, { recursive: true });
 
-/** Layers of steps, each followed by two of the next layer. */
-function wide() {
-  const nodes = [];
-  const edges = [];
-  for (let layer = 0; layer < DEPTH; layer += 1) {
-    for (let place = 0; place < WIDTH; place += 1) {
-      nodes.push({ id: step(layer, place), type: 'delay', config: { duration: 0 } });
-      if (layer > 0) for (const from of new Set([place, (place + 1) % WIDTH])) edges.push({ source: step(layer - 1, from), target: step(layer, place) });
-    }
-  }
-  return JSON.stringify({ name: 'wide', nodes, edges });
+/** A loop, and after it chains of steps: 1,000 in all. */
+function large(name, tool) {
+  const step = (chain, place) => ({ step: `s${chain}x${place}`, tool: { kind: 'noop' }, ...(place + 1 < LENGTH && { next: { step: `s${chain}x${place + 1}` } }) });
+  const chains = Array.from({ length: CHAINS }, (_, chain) => Array.from({ length: LENGTH - (chain === 0 ? 1 : 0) }, (_, place) => step(chain, chain === 0 ? place + 1 : place))).flat();
+  const arcs = Array.from({ length: CHAINS }, (_, chain) => ({ step: `s${chain}x${chain === 0 ? 1 : 0}` }));
+  const each = { step: 'each', loop: { in: '{{ range(workload.count) | list }}', iterator: 'n', spec: { mode: 'parallel', max_in_flight: IN_FLIGHT } }, tool, next: { spec: { mode: 'inclusive' }, arcs } };
+  return JSON.stringify({ apiVersion: 'noetl.io/v2', kind: 'Playbook', metadata: { name }, workload: { count: ITERATIONS }, workflow: [each, ...chains] });
 }
-
-const LOOP = `
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: long-loop}
-workload: {count: 20000}
-workflow:
-  - step: each
-    loop: {in: "{{ range(workload.count) | list }}", iterator: n, spec: {mode: parallel, max_in_flight: 16}}
-    tool: {kind: noop}
-`;
 
 const CHATTY = `
 apiVersion: noetl.io/v2
@@ -40,46 +33,118 @@ kind: Playbook
 metadata: {name: chatty}
 workflow:
   - step: talk
-    tool: {kind: shell, command: 'for n in $(seq 1 4000); do echo "line $n"; sleep ${1 / LINES_PER_SECOND}; done'}
+    tool: {kind: shell, command: 'for n in $(seq 1 8000); do echo "line $n"; sleep ${1 / PER_SECOND}; done'}
 `;
+
+/** The first frame with a step of the graph, and the delays of inputs as the browser measures them. */
+function observe() {
+  window.seen = { drawn: undefined, delays: [] };
+  const look = () => {
+    if (document.querySelector('.step')) window.seen.drawn = performance.now();
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  new PerformanceObserver((list) => window.seen.delays.push(...list.getEntries().map(({ processingStart, startTime, duration }) => ({ delay: processingStart - startTime, duration })))).observe({
+    type: 'event',
+    durationThreshold: 16,
+    buffered: true,
+  });
+}
 
 const server = await Server.start();
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+
+/** Traces a page while something happens, and returns the tasks of its main thread in milliseconds, the longest first. */
+async function traced(page, name, work) {
+  await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'blink.user_timing', 'loading', ...(folder ? ['disabled-by-default-v8.cpu_profiler'] : [])] });
+  await work();
+  const buffer = await browser.stopTracing();
+  if (folder) writeFileSync(join(folder, `${name}.json`), buffer);
+  const { traceEvents } = JSON.parse(buffer.toString());
+  const main = new Set(traceEvents.filter((event) => event.name === 'thread_name' && event.args.name === 'CrRendererMain').map(({ pid, tid }) => `${pid} ${tid}`));
+  const tasks = traceEvents.filter((event) => event.name === 'RunTask' && main.has(`${event.pid} ${event.tid}`)).map((event) => event.dur / 1_000);
+  return tasks.sort((one, other) => other - one);
+}
+
+const ms = (value) => `${Math.round(value)} ms`;
+const quantile = (sorted, share) => sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? 0;
+
+/** Presses keys while the page is live, and returns the delays of the browser's inputs, the longest first. */
+async function pressKeys(page) {
+  const until = Date.now() + WATCHED_MS;
+  let presses = 0;
+  while (Date.now() < until) {
+    await page.keyboard.press(presses % 2 ? 'Backspace' : 'x');
+    presses += 1;
+    await new Promise((later) => setTimeout(later, KEY_EVERY_MS));
+  }
+  return { presses, delays: await page.evaluate(() => window.seen.delays) };
+}
+
+function report(name, tasks, { presses, delays }) {
+  const sorted = delays.map(({ delay }) => delay).sort((one, other) => other - one);
+  const whole = delays.map(({ duration }) => duration).sort((one, other) => other - one);
+  console.log(`${name}: ${presses} keys, longest delay of an input ${ms(sorted[0] ?? 0)}, until the next frame ${ms(whole[0] ?? 0)} (99 %: ${ms(quantile(whole, 0.01))}); longest task ${ms(tasks[0] ?? 0)}`);
+}
+
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
   const page = await context.newPage();
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(180_000);
   await page.goto(server.link());
   await page.getByRole('heading', { name: 'Home' }).waitFor();
-  await page.addInitScript(() => {
-    window.tasks = [];
-    new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ startTime, duration }) => ({ startTime, duration })))).observe({ type: 'longtask', buffered: true });
-  });
+  await page.addInitScript(observe);
 
-  const large = await server.start(wide());
-  await page.goto(`${server.url}/executions/${large.execution}`);
-  await page.locator('.step').first().waitFor();
-  const drawn = await page.evaluate(() => {
-    const data = performance.getEntriesByType('resource').filter(({ name }) => /\/graph\?/.test(name)).at(0);
-    return Math.round(performance.now() - data.responseEnd);
+  const ended = await server.run(large('large', { kind: 'noop' }));
+  let path = `/executions/${ended.execution}`;
+  await server.until(async () => (await server.api('GET', `${path}/status`)).body.status === 'completed');
+  for (const [name, query] of [['graph of 1,000 steps', ''], ['with the 20,000 iterations of a chosen step', '?step=each']]) {
+    const tasks = await traced(page, name.replaceAll(/\W+/g, '-'), async () => {
+      await page.goto(`${server.url}${path}${query}`);
+      await page.locator('.step').first().waitFor();
+      if (query) await page.getByText('20,000 iterations').first().waitFor();
+      // The page is quiet when no task was long for a while.
+      await page.evaluate((quiet) => new Promise((done) => {
+        let timer = setTimeout(done, quiet);
+        new PerformanceObserver((list) => {
+          window.seen.last = Math.max(...list.getEntries().map(({ startTime, duration }) => startTime + duration), window.seen.last ?? 0);
+          clearTimeout(timer);
+          timer = setTimeout(done, quiet);
+        }).observe({ type: 'longtask', buffered: true });
+      }), QUIET_MS);
+    });
+    const seen = await page.evaluate(() => {
+      const data = performance.getEntriesByType('resource').filter(({ name }) => /\/executions\/[^/]+(\/graph.*)?$/.test(name));
+      return { data: Math.max(...data.map(({ responseEnd }) => responseEnd)), first: Math.min(...data.map(({ startTime }) => startTime)), size: data.reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0), drawn: window.seen.drawn, last: window.seen.last ?? 0 };
+    });
+    console.log(`${name}: data of ${Math.round(seen.size / 1024)} KiB in ${ms(seen.data - seen.first)}; the first step ${ms(seen.drawn - seen.data)} after it, interactive ${ms(Math.max(seen.drawn, seen.last) - seen.data)} after it; longest task ${ms(tasks[0])}`);
+  }
+  await page.goto(`${server.url}${path}/timeline`);
+  const timeline = await traced(page, 'timeline', async () => {
+    await page.reload();
+    await page.getByRole('heading', { name: 'Where the time went' }).waitFor();
   });
-  const longest = () => page.evaluate(() => Math.round(Math.max(0, ...window.tasks.map(({ duration }) => duration))));
-  console.log(`graph of ${WIDTH * DEPTH} steps: ${drawn} ms from its data to the first step, longest task ${await longest()} ms`);
+  console.log(`its timeline: longest task ${ms(timeline[0])}`);
 
-  const loop = await server.run(LOOP);
-  await page.goto(`${server.url}/executions/${loop.execution}?step=each`);
-  await page.getByText('20,000 iterations').first().waitFor();
-  console.log(`20,000 iterations: longest task ${await longest()} ms`);
-  await page.goto(`${server.url}/executions/${loop.execution}/timeline`);
-  await page.getByRole('heading', { name: 'Where the time went' }).waitFor();
-  console.log(`their timeline: longest task ${await longest()} ms`);
+  const live = await server.start(large('live', { kind: 'shell', command: `sleep ${IN_FLIGHT / PER_SECOND}` }));
+  path = `/executions/${live.execution}`;
+  await page.goto(`${server.url}${path}`);
+  await page.locator('.step', { hasText: 'iteration' }).waitFor();
+  const count = async () => (await server.api('GET', `${path}/graph?format=json`)).body.nodes[0].state.iterations.begun;
+  const [before, from] = [await count(), Date.now()];
+  let pressed;
+  const whileLive = await traced(page, 'live-graph', async () => (pressed = await pressKeys(page)));
+  const rate = ((await count()) - before) / ((Date.now() - from) / 1_000);
+  report(`live graph of 1,000 steps at ${Math.round(rate)} iterations a second`, whileLive, pressed);
+  await server.api('POST', `${path}/cancel`, { reason: 'measured', force: true });
 
   const chatty = await server.start(CHATTY);
   await page.goto(`${server.url}/executions/${chatty.execution}/logs`);
-  await page.getByText('line 500', { exact: false }).first().waitFor();
-  await page.evaluate(() => (window.tasks.length = 0));
-  await page.getByText('line 2000', { exact: false }).first().waitFor();
-  console.log(`${LINES_PER_SECOND} lines a second: longest task ${await longest()} ms`);
+  await page.getByText('line 1000', { exact: false }).first().waitFor();
+  await page.getByLabel('Search in the logs').focus();
+  await page.evaluate(() => (window.seen.delays.length = 0));
+  const chatting = await traced(page, 'logs', async () => (pressed = await pressKeys(page)));
+  report(`logs at ${PER_SECOND} lines a second, typing a search`, chatting, pressed);
 } finally {
   await browser.close();
   await server.close();
