@@ -1,6 +1,6 @@
 // The graph of a definition. It is laid out once for its shape, so that nothing moves while an execution changes colours.
 import { graphlib, layout as place } from '@dagrejs/dagre';
-import { Background, Controls, type Edge, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
+import { Background, Controls, type Edge, Handle, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
 import { type KeyboardEvent, memo, useMemo, useRef } from 'react';
 import type { Graph } from '../api/client';
@@ -50,16 +50,18 @@ const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode
   ].filter(Boolean);
   return (
     <div className={`step ${state?.status ?? 'unreached'} ${step.shape.replace(' ', '-')}${isChosen ? ' chosen' : ''}`}>
+      <Handle type="target" position={Position.Top} isConnectable={false} />
       <strong title={step.id}>{step.name}</strong>
       <span className="faint">{step.captions.join(' · ')}</span>
       {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} />}
+      <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   );
 });
 
 const TYPES = { step: Step };
 
-/** Sizes and ends of routes are given, so that the browser has to measure no step, and only those in view are drawn. */
+/** Sizes and ends of routes are known before a step is drawn, so that only steps in view are drawn, from the first frame on. */
 const FIXED = {
   width: WIDTH,
   height: HEIGHT,
