@@ -42,6 +42,33 @@ test('a form is made from the input schema, and its commands can be copied', asy
   );
 });
 
+test('a file is sent as base64, a secret by its name, and a time with its zone', async () => {
+  await at.server.api('PUT', '/secrets/harbour-key', { value: 'never shown' });
+  const properties = {
+    chart: { type: 'string', format: 'binary' },
+    key: { type: 'string', format: 'secret' },
+    sails: { type: 'string', format: 'date-time' },
+    side: { type: 'string', enum: ['port', 'starboard'] },
+  };
+  const trigger = { id: 'start', type: 'trigger', config: { manualConfig: { inputPayload: { type: 'object', properties } } } };
+  const workflow = await register({ name: 'with files', nodes: [trigger], edges: [] });
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, `/workflows/${workflow}/start`);
+      await page.getByLabel('chart').setInputFiles({ name: 'chart.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 255, 7]) });
+      await page.locator('datalist option[value="harbour-key"]').waitFor({ state: 'attached' });
+      await page.getByLabel('key', { exact: true }).fill('harbour-key');
+      await page.getByLabel('sails').fill('2026-03-01T08:30');
+      await page.getByLabel('side').selectOption('port');
+      await page.getByRole('button', { name: 'Start' }).click();
+      await page.waitForURL(/executions\/exec_/);
+      const { body } = await at.server.api('GET', `/executions/${new URL(page.url()).pathname.split('/')[2]}`);
+      assert.deepEqual(body.inputs, { chart: 'AP8H', key: 'harbour-key', sails: '2026-02-28T23:30:00.000Z', side: 'port' });
+    },
+    { timezoneId: 'Asia/Tokyo' },
+  );
+});
+
 test('inputs without a schema are JSON, and wrong ones are explained', async () => {
   const workflow = await register(FAILING.replace('name: fragile', 'name: plain'));
   await at.signedIn(async (page) => {

@@ -150,6 +150,34 @@ workflow:
   });
 });
 
+test('a retried step says why, and its events are searched', async () => {
+  const { execution } = await at.server.run(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: second-try}
+workflow:
+  - step: try
+    tool:
+      kind: shell
+      command: 'test -e tried || { touch tried; exit 1; }'
+      spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 3, delay: 0.1}}, {else: {then: {do: continue}}}]}}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/steps`);
+    await page.getByText('It succeeded after 1 retry.').waitFor();
+    await page.getByRole('link', { name: 'Events' }).click();
+    const events = page.getByRole('region', { name: 'Events' });
+    await events.locator('summary').nth(2).waitFor();
+    const all = await events.locator('summary').count();
+    await page.getByLabel('Search events').fill('completed');
+    await page.waitForFunction((before) => document.querySelectorAll('.steps summary').length < before, all);
+    await events.locator('summary').first().click();
+    await events.getByLabel(/^Search in event/).first().waitFor();
+    await page.getByLabel('Search events').fill('no such event');
+    await page.getByText('No event matches.').waitFor();
+  });
+});
+
 test('evidence is verified in the browser, and a changed record is found', async () => {
   const { execution } = await at.server.run(FAILING);
   await at.signedIn(async (page) => {

@@ -9,8 +9,8 @@ import { Server } from './server.mjs';
 // A machine that does other work, too, is slow.
 const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
-/** Starts a server and a browser for the tests of a file. */
-export function harness() {
+/** Starts a server and a browser for the tests of a file. Settings of the server are variables of its environment. */
+export function harness(settings = {}) {
   const at = {
     /** Opens a browser of its own, signed in by a link, and checks at the end that nothing went wrong in it. */
     async signedIn(work, options = {}) {
@@ -37,7 +37,7 @@ export function harness() {
     open: (page, path) => page.goto(at.server.url + path),
   };
   before(async () => {
-    at.server = await Server.start();
+    at.server = await Server.start(settings);
     at.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
   });
   after(async () => {

@@ -18,8 +18,9 @@ async function freePort() {
 export class Server {
   workers = [];
 
-  static async start() {
+  static async start(settings = {}) {
     const server = new Server();
+    server.settings = settings;
     server.folder = mkdtempSync(join(tmpdir(), 'windlass-page-'));
     server.data = join(server.folder, 'data');
     server.port = await freePort();
@@ -30,7 +31,7 @@ export class Server {
 
   async open() {
     const args = ['serve', '--data', this.data, '--listen', `127.0.0.1:${this.port}`];
-    this.process = spawn(BINARY, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: this.folder, env: { ...process.env, WINDLASS_EGRESS_ALLOW: '127.0.0.1' } });
+    this.process = spawn(BINARY, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: this.folder, env: { ...process.env, WINDLASS_EGRESS_ALLOW: '127.0.0.1', ...this.settings } });
     let said = '';
     await new Promise((ready, fail) => {
       this.process.stderr.on('data', (text) => {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { harness } from './harness.mjs';
 import { APPROVAL } from './server.mjs';
 
-const at = harness();
+const JWT = { WINDLASS_JWT_SECRET: 'a secret of at least thirty-two bytes', WINDLASS_JWT_ISSUER: 'https://harbour.example', WINDLASS_JWT_AUDIENCE: 'windlass' };
+const at = harness(JWT);
 
 test('a link signs in once, and a token by itself', async () => {
   const link = at.server.link();
@@ -23,6 +25,26 @@ test('a link signs in once, and a token by itself', async () => {
   await page.getByLabel('Token').fill(at.server.token);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Home' }).waitFor();
+  await context.close();
+});
+
+/** A JWT as an identity provider makes it. */
+function signJwt(claims) {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ iss: JWT.WINDLASS_JWT_ISSUER, aud: JWT.WINDLASS_JWT_AUDIENCE, exp: Math.floor(Date.now() / 1_000) + 600, ...claims })}`;
+  return `${text}.${createHmac('sha256', JWT.WINDLASS_JWT_SECRET).update(text).digest('base64url')}`;
+}
+
+test('a JWT signs in with the role that it names, and a wrong one is refused', async () => {
+  const { context, page } = await at.visit();
+  await at.open(page, '/sign-in');
+  await page.getByLabel('Token').fill(`${signJwt({ sub: 'ann', tenant: 'default', role: 'owner' }).slice(0, -4)}AAAA`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  await page.getByLabel('Token').fill(signJwt({ sub: 'ann', tenant: 'default', role: 'viewer' }));
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('viewer of default').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'Administration' }).count(), 0);
   await context.close();
 });
 

@@ -45,6 +45,7 @@ function routing(id: string, graph: Graph | undefined): string | undefined {
 export function unreached(id: string, execution: Execution, graph?: Graph): string {
   const gate = execution.waitingFor?.find(({ nodeId }) => nodeId === id);
   if (gate) return waitingFor(gate);
+  if (execution.status === 'queued') return 'The execution is queued: its first steps wait for free slots of a worker.';
   const routes = untaken(id, execution, graph);
   if (routes) return routes;
   return execution.completedAt ? `The execution ended (${execution.status}) before it was reached.` : 'It has not been reached yet.';

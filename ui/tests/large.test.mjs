@@ -1,0 +1,146 @@
+// Executions with many steps, lines and rows, and pages that change while they are open.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LONG } from './demo.mjs';
+import { harness } from './harness.mjs';
+import { APPROVAL } from './server.mjs';
+
+// One step at a time, so that a second one has to wait.
+const at = harness({ WINDLASS_SLOTS: '1' });
+
+const STEPS = 1_000;
+const LINES = 3_000;
+
+function wide() {
+  const id = (number) => `s${number}`;
+  const nodes = Array.from({ length: STEPS }, (_, number) => ({ id: id(number), type: number === 0 ? 'trigger' : 'delay', config: number === 0 ? {} : { duration: 0 } }));
+  const edges = nodes.slice(1).map((node, place) => ({ source: id(Math.max(place + 1 - 20, 0)), target: node.id }));
+  return JSON.stringify({ name: 'wide', nodes, edges });
+}
+
+test('a graph of 1,000 steps draws what is in view, and is moved and zoomed', async () => {
+  const { status, body } = await at.server.api('POST', '/workflows', wide());
+  assert.equal(status, 201, JSON.stringify(body));
+  await at.signedIn(async (page) => {
+    await at.open(page, `/workflows/${body.id}`);
+    await page.locator('.step').first().waitFor();
+    await page.locator('.react-flow__edge').first().waitFor();
+    const drawn = await page.locator('.step').count();
+    assert.ok(drawn < 200, `${drawn} steps are drawn`);
+    assert.equal(await page.locator('.react-flow__minimap-node').count(), STEPS);
+    const transform = () => page.locator('.react-flow__viewport').evaluate((element) => getComputedStyle(element).transform);
+    const before = await transform();
+    await page.locator('.react-flow__controls-zoomout').click();
+    await page.waitForFunction((old) => getComputedStyle(document.querySelector('.react-flow__viewport')).transform !== old, before);
+    const first = await page.locator('.react-flow__node').first().getAttribute('data-id');
+    const pane = await page.locator('.react-flow__pane').boundingBox();
+    await page.mouse.move(pane.x + pane.width - 20, pane.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(pane.x + pane.width - 20, pane.y - 4_000, { steps: 4 });
+    await page.mouse.up();
+    await page.locator(`.react-flow__node[data-id="${first}"]`).waitFor({ state: 'detached' });
+  });
+});
+
+test('the graph keeps its layout while the states of its steps change', async () => {
+  const { execution } = await at.server.run(APPROVAL);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.locator('.step', { hasText: 'Ask the captain' }).waitFor();
+    assert.equal(await page.locator('.step.completed', { hasText: 'publish' }).count(), 0);
+    const places = () => page.locator('.react-flow__node').evaluateAll((nodes) => nodes.map((node) => `${node.dataset.id} ${node.style.transform}`).sort());
+    const before = await places();
+    assert.equal(before.length, 3);
+    assert.equal(await page.locator('.react-flow__edge').count(), 2);
+    await at.server.api('POST', `/executions/${execution}/actions/ask/complete`, { outcome: 'Succeeded' });
+    await page.locator('.step.completed', { hasText: 'publish' }).waitFor();
+    assert.deepEqual(await places(), before);
+    // The state is a shape, too.
+    assert.equal(await page.locator('.step.completed', { hasText: 'publish' }).locator('.shape').innerText(), '✓');
+  });
+});
+
+test('many log lines are followed to the last one, and only those near the view are in the document', async () => {
+  const { execution } = await at.server.run(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: chatty}
+workflow:
+  - step: talk
+    tool: {kind: shell, command: 'for n in $(seq 1 ${LINES}); do echo "line $n."; done'}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/logs`);
+    const log = page.getByRole('log');
+    await log.getByText('line 1.', { exact: false }).first().waitFor();
+    await page.getByLabel('Follow').check();
+    await log.getByText(`line ${LINES}.`).waitFor();
+    await page.waitForFunction(() => {
+      const box = document.querySelector('.logs');
+      return box.scrollHeight - box.scrollTop - box.clientHeight < 60;
+    });
+    const drawn = await page.locator('.line').count();
+    assert.ok(drawn < 800, `${drawn} lines are in the document`);
+    await page.getByLabel('Follow').uncheck();
+    await log.evaluate((box) => (box.scrollTop = 0));
+    await log.getByText('line 1.', { exact: false }).first().waitFor();
+    await log.getByText(`line ${LINES}.`).waitFor({ state: 'detached' });
+    await page.getByLabel('Search in the logs').fill('line 1500.');
+    await log.getByText('line 1500.').waitFor();
+    assert.equal(await page.locator('.line').count(), 1);
+    await page.getByLabel('Search in the logs').fill('');
+    await page.getByLabel('Step').selectOption('talk');
+    assert.match(page.url(), /step=talk/);
+    await log.getByText('line 1.', { exact: false }).first().waitFor();
+  });
+});
+
+test('a step that waits for a slot says so, and the list and home change without a reload', async () => {
+  const first = await at.server.start(LONG);
+  await at.server.until(async () => (await at.server.api('GET', `/executions/${first.execution}/logs`)).body.logs.some(({ message }) => message === 'tide 1'));
+  await at.signedIn(async (page, context) => {
+    await at.open(page, '/executions?status=open');
+    await page.locator('tbody tr').first().waitFor();
+    const home = await context.newPage();
+    await at.open(home, '/');
+    const running = home.getByRole('region', { name: 'Running' });
+    await running.getByRole('link', { name: 'watch-tides' }).first().waitFor();
+    const second = await at.server.start(LONG.replace('watch-tides', 'second-watch'));
+    await page.getByRole('link', { name: 'second-watch' }).waitFor();
+    await at.open(page, `/executions/${second.execution}/steps`);
+    await page.getByText('The execution is queued: its first steps wait for free slots of a worker.').waitFor();
+    await at.server.api('POST', `/executions/${first.execution}/cancel`, { force: true });
+    await running.getByRole('link', { name: 'second-watch' }).waitFor();
+    await at.server.api('POST', `/executions/${second.execution}/cancel`, { force: true });
+    await page.locator('.title .status.cancelled').waitFor();
+    await running.getByRole('link', { name: 'second-watch' }).waitFor({ state: 'detached' });
+  });
+});
+
+test('the list has pages without gaps, and filters by workflow, time and parent', async () => {
+  const { status, body } = await at.server.api('POST', '/workflows', 'name: counted\nnodes: [{id: a, type: trigger}]\n');
+  assert.equal(status, 201);
+  for (let count = 0; count < 120; count += 1) await at.server.api('POST', `/workflows/${body.id}/execute`, { options: { tags: ['counted'] } });
+  await at.signedIn(async (page) => {
+    await at.open(page, '/executions?tag=counted');
+    await page.locator('tbody tr').nth(49).waitFor();
+    const more = page.getByRole('button', { name: 'Show more' });
+    await more.click();
+    await page.locator('tbody tr').nth(99).waitFor();
+    await more.click();
+    await page.locator('tbody tr').nth(119).waitFor();
+    await more.waitFor({ state: 'detached' });
+    const links = await page.locator('tbody a[data-row]').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+    assert.equal(new Set(links).size, 120);
+    await page.getByLabel(/^Workflow/).selectOption({ label: 'counted' });
+    await page.getByLabel('Created').selectOption('1h');
+    assert.equal(new URL(page.url()).search, `?tag=counted&workflow=${body.id}&since=1h`);
+    await page.locator('tbody tr').first().waitFor();
+    await at.open(page, '/executions?tag=counted&until=2020-01-01T00:00:00Z');
+    await page.getByText('No execution matches.').waitFor();
+    await at.open(page, `/executions?parent=${links[0].split('/').at(-1)}`);
+    await page.getByText('No execution matches.').waitFor();
+    await page.getByRole('button', { name: /^children of/ }).click();
+    await page.locator('tbody tr').first().waitFor();
+  });
+});
