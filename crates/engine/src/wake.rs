@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
     ChildResult, Event, ExecutionId, Facet, Input, LifeChange, Millis, Need, Net, NetDigest, Outcome,
-    Outputs, Phase, Record, RefusedStep, Rejected, RunChange, RunId, StartWhen, Values, any_of,
+    Outputs, Phase, Record, Rejected, RunChange, RunId, StartWhen, Values, any_of,
 };
 use windlass_protocol as protocol;
+use windlass_retry::RefusedStep;
 use windlass_store::{
     Applied, Audit, Definition, DefinitionId, DueTimer, Entry, MailId, Offer, Origin, Retry, Stop,
     StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkerSession, WorkflowId, Write,

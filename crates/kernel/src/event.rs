@@ -405,7 +405,8 @@ impl Event {
     }
 
     /// Returns the step-run that the event belongs to.
-    pub(crate) fn run(&self) -> Option<RunId> {
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
         match self {
             Event::Fired { run, .. }
             | Event::Waiting { run, .. }

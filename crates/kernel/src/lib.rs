@@ -24,10 +24,7 @@ mod step_run;
 mod table;
 
 pub use aside::references;
-pub use carry::{
-    NewExecution, PlannedFiring, RefusedStep, RepeatReason, RetryPlan, RetryPoint, can_be_retried,
-    carry_over, plan_retry,
-};
+pub use carry::{NewExecution, TakenOver, carry_over};
 pub use changes::{Change, Changes, Delta};
 pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};

@@ -11,6 +11,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::*;
+use windlass_retry::{PlannedFiring, RetryPlan, RetryPoint, can_be_retried, carry_over, plan_retry};
 
 /// Inputs after which a life that does not end is called endless.
 const INPUTS_MAX: usize = 2_000;

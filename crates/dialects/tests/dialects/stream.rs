@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_dialects::compile;
 use windlass_kernel::*;
+use windlass_retry::{carry_over, plan_retry};
 use windlass_views::{LeaseInfo, Leases, Message, MessageBuilder};
 
 const SHELL: &str = "tool: {kind: shell, command: ls}";

@@ -11,9 +11,9 @@ use crate::wake::{Answer, Lookup, Refusal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
-    Create, Decision, ExecutionId, Failure, Given, Millis, Need, Net, NewExecution, Record, Rejected,
-    RetryPlan, Values, carry_over,
+    Create, Decision, ExecutionId, Failure, Given, Millis, Need, Net, NewExecution, Record, Rejected, Values,
 };
+use windlass_retry::{RetryPlan, carry_over};
 use windlass_store::{Creation, Origin, Retry};
 
 /// A retry whose past is being read.

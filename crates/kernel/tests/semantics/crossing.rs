@@ -6,6 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_retry::RetryPoint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {

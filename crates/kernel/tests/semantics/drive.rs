@@ -7,6 +7,7 @@ use std::sync::Arc;
 use windlass_expr::{Expr, Template};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::*;
+use windlass_retry::{RetryPoint, carry_over, plan_retry};
 
 pub struct Drive {
     pub net: Net,

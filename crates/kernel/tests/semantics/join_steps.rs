@@ -4,6 +4,7 @@ use crate::drive::*;
 use serde_json::json;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_retry::RetryPoint;
 
 fn policy() -> Policy {
     Policy { join: Join::Each, entry: Some(StepId(0)), ..Policy::default() }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_retry::RetryPoint;
 
 fn policy() -> Policy {
     Policy { join: Join::Each, entry: Some(StepId(0)), ..Policy::default() }

@@ -4,6 +4,7 @@ use crate::drive::*;
 use serde_json::json;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_retry::{RefusedStep, RetryPoint, plan_retry};
 
 fn each() -> Policy {
     Policy { join: Join::Each, ..Policy::default() }

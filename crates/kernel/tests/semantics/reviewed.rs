@@ -5,6 +5,7 @@ use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_retry::RetryPoint;
 
 fn all(failure: FailureMode) -> Policy {
     Policy { join: Join::All, failure, ..Policy::default() }

@@ -9,6 +9,7 @@ use crate::rows::Rows;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::*;
+use windlass_retry::{carry_over, plan_retry};
 
 /// A net from its stored form.
 #[must_use]

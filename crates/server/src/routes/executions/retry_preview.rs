@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use windlass_dialects::has_side_effects;
 use windlass_engine::describe_lost;
 use windlass_engine::retries::Past;
-use windlass_kernel::{PlannedFiring, RefusedStep, RepeatReason, RetryPlan};
+use windlass_retry::{PlannedFiring, RefusedStep, RepeatReason, RetryPlan};
 use windlass_views::execution_id;
 
 /// Maximum number of entries of one list in a preview. Longer lists are cut, and the counts are whole.

@@ -1,15 +1,14 @@
 //! Which firings of an ended execution a retry takes over, and which it runs again (R12).
 
-use super::past::{Firing, FiringEnd, Past};
-use super::{RefusedStep, RepeatReason};
-use crate::ids::{ExecutionId, RunId, StepId};
-use crate::net::{Join, Net};
-use crate::step_run::Role;
+use crate::past::{Firing, FiringEnd, Past};
+use crate::{RefusedStep, RepeatReason};
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::net::Join;
+use windlass_kernel::{ExecutionId, Net, Role, RunId, StepId};
 
 /// Treatment of one firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Taken over with its result and its tokens.
     Kept,
     /// A loop that goes on: its succeeded iterations are taken over.
@@ -21,26 +20,26 @@ pub(super) enum Verdict {
     Dropped,
 }
 
-pub(super) struct Judge<'p> {
-    pub(super) past: &'p Past,
-    pub(super) old: &'p Net,
-    pub(super) new: &'p Net,
+pub(crate) struct Judge<'p> {
+    pub(crate) past: &'p Past,
+    pub(crate) old: &'p Net,
+    pub(crate) new: &'p Net,
     /// Counterparts in the new net by name.
-    pub(super) steps: Vec<Option<StepId>>,
+    pub(crate) steps: Vec<Option<StepId>>,
     /// The firing that a retry names, in `each` nets.
-    pub(super) at: Option<RunId>,
+    pub(crate) at: Option<RunId>,
     /// The step that a retry names in other nets, with everything after it; steps of the old net.
-    pub(super) from: Option<StepId>,
+    pub(crate) from: Option<StepId>,
     after_from: BTreeSet<StepId>,
     preds: Vec<Vec<StepId>>,
     /// For each join step of the new net, a step whose branch reaches it again.
     reopened: Vec<Option<StepId>>,
-    pub(super) verdicts: BTreeMap<RunId, Verdict>,
-    pub(super) refused: BTreeMap<StepId, RefusedStep>,
+    pub(crate) verdicts: BTreeMap<RunId, Verdict>,
+    pub(crate) refused: BTreeMap<StepId, RefusedStep>,
 }
 
 impl<'p> Judge<'p> {
-    pub(super) fn new(
+    pub(crate) fn new(
         past: &'p Past,
         (old, new): (&'p Net, &'p Net),
         at: Option<RunId>,
@@ -81,12 +80,12 @@ impl<'p> Judge<'p> {
         found
     }
 
-    pub(super) fn verdict(&self, run: RunId) -> Verdict {
+    pub(crate) fn verdict(&self, run: RunId) -> Verdict {
         self.verdicts.get(&run).copied().unwrap_or(Verdict::Again(RepeatReason::NotFinished))
     }
 
     /// Returns whether a firing is part of an iteration that is taken over as a whole.
-    pub(super) fn is_closed(&self, firing: &Firing) -> bool {
+    pub(crate) fn is_closed(&self, firing: &Firing) -> bool {
         self.past.iteration_of(self.old, firing).is_some_and(|(of, index)| {
             self.verdict(of) == Verdict::Kept || self.past.succeeded.contains(&(of, index))
         })
@@ -268,7 +267,7 @@ impl<'p> Judge<'p> {
     }
 
     /// Returns whether the arcs of a step changed.
-    pub(super) fn routes_differently(&self, old: StepId) -> bool {
+    pub(crate) fn routes_differently(&self, old: StepId) -> bool {
         let Some(new) = self.steps[old.index()] else { return true };
         let (before, after) = (&self.old.step(old).router, &self.new.step(new).router);
         let same = before.mode == after.mode

@@ -1,25 +1,22 @@
 //! Retry: a new execution that takes over what an ended one completed and runs the rest (R12). [`plan_retry`] reads the
 //! journal of the ended execution and decides per firing; [`carry_over`] makes the new execution by that plan. Its
-//! journal begins with the records that were taken over, and `Forked` is the first record of its own.
+//! journal begins with the records that were taken over, and `Forked` is the first record of its own. Everything is pure:
+//! the kernel replays the records that a plan rewrites, and decides what follows them.
 
 mod judge;
 mod past;
 mod rewrite;
 
-use crate::changes::Changes;
-use crate::decide::{Decision, Draft, end_taken_iteration, route_taken, settle, start_now};
-use crate::event::{Event, Fork, Parent, Record};
-use crate::ids::{ExecutionId, Path, RunId, StepId};
-use crate::input::{Given, Rejected};
-use crate::net::Net;
-use crate::phase::{Outcome, Phase};
-use crate::step_run::{Args, Role};
 use judge::{Judge, Verdict};
 use past::{Firing, FiringEnd, Past, expand_imports};
 use rewrite::{Rewritten, rewrite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_kernel::{
+    Args, Decision, Event, ExecutionId, Given, Net, NewExecution, Outcome, Path, Phase, Record, Rejected,
+    Role, RunId, StepId, TakenOver,
+};
 
 /// Where a retry begins, if a caller names it. Numbers are those of the ended execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,26 +87,6 @@ impl RetryPlan {
     pub fn into_records(self) -> Vec<Record> {
         self.taken_over.records
     }
-}
-
-/// The part of a plan that becomes the new execution.
-#[derive(Debug, Clone, PartialEq, Default)]
-struct TakenOver {
-    records: Vec<Record>,
-    state: crate::execution::Execution<'static>,
-    unrouted: Vec<(StepId, Path, Args, Arc<Value>, RunId)>,
-    unended: Vec<(RunId, u32)>,
-    generation: u32,
-}
-
-/// What distinguishes the new execution from the ended one.
-#[derive(Debug, Clone, Default)]
-pub struct NewExecution {
-    pub id: ExecutionId,
-    /// `None`: those of the ended execution.
-    pub inputs: Option<Arc<Value>>,
-    /// The step-run that waits for the new execution.
-    pub parent: Option<Parent>,
 }
 
 /// Rejects an execution that has not ended, and one that completed unless the retry names where it begins.
@@ -236,8 +213,8 @@ fn list_runs(judge: &Judge<'_>) -> Vec<(PlannedFiring, RepeatReason, Option<Exec
     listed
 }
 
-/// Decides the first records of the execution that a plan describes; they follow the records of the plan, and the changes
-/// are its whole state. A plan with refused steps creates nothing.
+/// Decides the first records of the execution that a plan describes; they follow the records of the plan. A plan with
+/// refused steps creates nothing.
 pub fn carry_over(
     plan: &RetryPlan,
     net: &Net,
@@ -247,27 +224,5 @@ pub fn carry_over(
     if !plan.refused.is_empty() {
         return Err(Rejected::Malformed("a completed step cannot be taken over"));
     }
-    let TakenOver { state, unrouted, unended, generation, .. } = &plan.taken_over;
-    let mut draft = Draft::new(state, net, given);
-    for (step, path, args, output, run) in unrouted {
-        route_taken(&mut draft, (*step, path, args.clone()), *run, output)?;
-    }
-    draft.emit(Event::Forked(Box::new(Fork {
-        parent: state.head.id,
-        id: new.id,
-        generation: *generation,
-        inputs: new.inputs.clone(),
-        deadline: None,
-        taken_over: true,
-        child_of: new.parent.clone(),
-    })))?;
-    start_now(&mut draft)?;
-    for (of, index) in unended {
-        end_taken_iteration(&mut draft, *of, *index)?;
-    }
-    settle(&mut draft)?;
-    let Draft { records, artifacts, state: after, .. } = draft;
-    let mut whole = state.clone();
-    whole.apply(&after.into_changes(&state.head));
-    Ok(Decision { records, changes: Changes::whole(&whole), artifacts })
+    windlass_kernel::carry_over(&plan.taken_over, net, new, given)
 }

@@ -1,28 +1,25 @@
 //! The journal of an ended execution without what a retry runs again, in terms of the net of the retry.
 
-use super::judge::{Judge, Verdict};
-use super::past::FiringEnd;
-use crate::any_of;
-use crate::event::{AgentDecision, BranchEnd, Created, Event, Record, StartWhen};
-use crate::evolve::evolve;
-use crate::execution::Execution;
-use crate::ids::{RunId, StepId, TokenId};
-use crate::input::Illegal;
-use crate::net::Join;
-use crate::step_run::{Args, Role};
+use crate::judge::{Judge, Verdict};
+use crate::past::FiringEnd;
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::net::Join;
+use windlass_kernel::{
+    AgentDecision, Args, BranchEnd, Created, Event, Execution, Illegal, Record, Role, RunId, StartWhen,
+    StepId, TokenId, any_of, evolve,
+};
 
 /// Records that a retry takes over, and the state after them.
-pub(super) struct Rewritten {
-    pub(super) records: Vec<Record>,
-    pub(super) state: Execution<'static>,
+pub(crate) struct Rewritten {
+    pub(crate) records: Vec<Record>,
+    pub(crate) state: Execution<'static>,
     /// Completed firings whose tokens are not in the records; they are routed again.
-    pub(super) unrouted: Vec<RunId>,
+    pub(crate) unrouted: Vec<RunId>,
     /// Succeeded iterations whose loop has not counted them.
-    pub(super) unended: Vec<(RunId, u32)>,
+    pub(crate) unended: Vec<(RunId, u32)>,
 }
 
-pub(super) fn rewrite(judge: &Judge<'_>, journal: &[Record]) -> Result<Rewritten, Illegal> {
+pub(crate) fn rewrite(judge: &Judge<'_>, journal: &[Record]) -> Result<Rewritten, Illegal> {
     let mut rewriter = Rewriter {
         judge,
         tokens: BTreeMap::new(),
@@ -104,7 +101,11 @@ impl Rewriter<'_, '_> {
                 self.rewritten.state.arrived.contains(&token).then_some(Event::Discarded { token })
             }
             Event::Joined { step, tokens, token, args } => self.translate_join(*step, tokens, *token, args),
-            _ => {
+            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Denied Admitted NotCompensated] => None,
+            any_of![Event: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual
+                CompletedManually Done Failed Dropped Routed LoopStarted IterationStarted IterationEnded
+                ChildStarted ChildPaused Returned AgentDecided] => {
                 let taken = match self.judge.verdict(event.run()?) {
                     Verdict::Kept => true,
                     Verdict::Resumed => is_progress(event),
@@ -162,7 +163,11 @@ impl Rewriter<'_, '_> {
                 decision: AgentDecision::Execute { step, .. } | AgentDecision::Skip { step, .. },
                 ..
             } => *step = self.new_step(*step)?,
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Waiting Woken
+                Delayed Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped LoopStarted
+                IterationStarted IterationEnded Patched ChildStarted ChildPaused Returned NotCompensated AgentDecided
+                Forked] => {}
         }
         Some(event)
     }
@@ -183,6 +188,9 @@ fn is_progress(event: &Event) -> bool {
     match event {
         Event::IterationEnded { failed, .. } => !failed,
         any_of![Event: Fired Waiting Woken LoopStarted IterationStarted] => true,
-        _ => false,
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Skipped Delayed Offered
+            Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped Routed Patched
+            ChildStarted ChildPaused Returned NotCompensated AgentDecided Forked] => false,
     }
 }

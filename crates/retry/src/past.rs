@@ -1,18 +1,15 @@
 //! The firings of an ended execution, read from its journal for a retry.
 
-use crate::event::{Created, Event, Import, Record};
-use crate::evolve::evolve;
-use crate::execution::Execution;
-use crate::ids::{ExecutionId, Path, RunId, StepId, TokenId};
-use crate::input::Illegal;
-use crate::net::{Join, Net};
-use crate::phase::Outcome;
-use crate::step_run::Role;
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::net::Join;
+use windlass_kernel::{
+    BranchEnd, Created, Event, Execution, ExecutionId, Illegal, Import, Net, Outcome, Path, Record, Role,
+    RunId, StepId, TokenId, any_of, evolve,
+};
 
 /// How a firing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FiringEnd {
+pub(crate) enum FiringEnd {
     /// It has not ended by itself: the execution ended before.
     Open,
     Done,
@@ -23,44 +20,44 @@ pub(super) enum FiringEnd {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Firing {
-    pub(super) step: StepId,
-    pub(super) path: Path,
-    pub(super) role: Role,
-    pub(super) token: Option<TokenId>,
+pub(crate) struct Firing {
+    pub(crate) step: StepId,
+    pub(crate) path: Path,
+    pub(crate) role: Role,
+    pub(crate) token: Option<TokenId>,
     /// Number among the firings of its step, from 1; an iteration has the number of its loop.
-    pub(super) number: u32,
-    pub(super) end: FiringEnd,
+    pub(crate) number: u32,
+    pub(crate) end: FiringEnd,
     /// True once a compensation hook has undone it.
-    pub(super) undone: bool,
-    pub(super) is_loop: bool,
+    pub(crate) undone: bool,
+    pub(crate) is_loop: bool,
     /// The child whose failure or cancellation ended the firing, and the record that started it.
-    pub(super) child: Option<(ExecutionId, usize)>,
+    pub(crate) child: Option<(ExecutionId, usize)>,
 }
 
 /// What an ended execution did.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(crate) struct Past {
     /// In the order in which they fired.
-    pub(super) firings: BTreeMap<RunId, Firing>,
+    pub(crate) firings: BTreeMap<RunId, Firing>,
     /// The newest firing at each place.
-    pub(super) places: BTreeMap<(StepId, Path), RunId>,
+    pub(crate) places: BTreeMap<(StepId, Path), RunId>,
     /// Iterations that succeeded.
-    pub(super) succeeded: BTreeSet<(RunId, u32)>,
+    pub(crate) succeeded: BTreeSet<(RunId, u32)>,
     /// The firing that emitted a token, and the position of the token among those it emitted; only in `each` nets.
-    pub(super) emitters: BTreeMap<TokenId, (RunId, u32)>,
+    pub(crate) emitters: BTreeMap<TokenId, (RunId, u32)>,
     /// The tokens that waited at a join step, by the token that took their place.
-    pub(super) joined: BTreeMap<TokenId, Vec<TokenId>>,
+    pub(crate) joined: BTreeMap<TokenId, Vec<TokenId>>,
     /// The firing of the token that took their place.
     fired_joins: BTreeMap<TokenId, RunId>,
     /// Number of the first record that counts after `Created`: a restart discards those before it.
-    pub(super) first: usize,
-    pub(super) generation: u32,
+    pub(crate) first: usize,
+    pub(crate) generation: u32,
     numbers: BTreeMap<StepId, u32>,
 }
 
 /// Replaces the imports of a creation, which older releases stored, by records of the same meaning.
-pub(super) fn expand_imports(journal: &[Record]) -> Option<Vec<Record>> {
+pub(crate) fn expand_imports(journal: &[Record]) -> Option<Vec<Record>> {
     match &journal.first()?.event {
         Event::Created(created) if !created.create.imports.is_empty() => {}
         _ => return None,
@@ -88,13 +85,13 @@ fn import_events(import: Import, run: RunId) -> impl Iterator<Item = Event> {
     let fired = Event::Fired { run, step, path: path.clone(), token: None, role: Role::Routed, args: None };
     let done =
         Event::Done { run, fence: None, output, patch: Default::default(), times: None, metadata: None };
-    let end = crate::event::BranchEnd::GoesOn;
+    let end = BranchEnd::GoesOn;
     let routed = emitted.map(|emitted| Event::Routed { run, step, path, emitted, end });
     [fired, done].into_iter().chain(routed)
 }
 
 impl Past {
-    pub(super) fn read(net: &Net, journal: &[Record]) -> Result<Past, Illegal> {
+    pub(crate) fn read(net: &Net, journal: &[Record]) -> Result<Past, Illegal> {
         let mut past = Past { generation: 1, ..Past::default() };
         for (record, number) in journal.iter().zip(0..) {
             past.observe(number, &record.event);
@@ -152,7 +149,10 @@ impl Past {
             }
             Event::Joined { token, tokens, .. } => drop(self.joined.insert(*token, tokens.clone())),
             Event::Forked(fork) => self.generation = fork.generation,
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Continued Denied Admitted Discarded Routed Waiting Woken Delayed Offered
+                Lost Yielded AwaitingManual CompletedManually Dropped IterationStarted IterationEnded Patched
+                ChildPaused NotCompensated AgentDecided] => {}
         }
     }
 
@@ -199,17 +199,17 @@ impl Past {
         }
     }
 
-    pub(super) fn at(&self, step: StepId, path: &Path) -> Option<RunId> {
+    pub(crate) fn at(&self, step: StepId, path: &Path) -> Option<RunId> {
         self.places.get(&(step, path.clone())).copied()
     }
 
     /// Returns the firing that took the place of a join.
-    pub(super) fn fired_by(&self, joined: TokenId) -> Option<RunId> {
+    pub(crate) fn fired_by(&self, joined: TokenId) -> Option<RunId> {
         self.fired_joins.get(&joined).copied()
     }
 
     /// Returns the firings whose tokens fired a firing of an `each` net: several at a join step, none at the entry.
-    pub(super) fn origins<'f>(&'f self, firing: &'f Firing) -> impl Iterator<Item = RunId> + 'f {
+    pub(crate) fn origins<'f>(&'f self, firing: &'f Firing) -> impl Iterator<Item = RunId> + 'f {
         let tokens = firing.token.iter().flat_map(|token| match self.joined.get(token) {
             Some(joined) => joined.as_slice(),
             None => std::slice::from_ref(token),
@@ -218,7 +218,7 @@ impl Past {
     }
 
     /// Returns the loop around a firing and the iteration of it that the firing belongs to.
-    pub(super) fn iteration_of(&self, net: &Net, firing: &Firing) -> Option<(RunId, u32)> {
+    pub(crate) fn iteration_of(&self, net: &Net, firing: &Firing) -> Option<(RunId, u32)> {
         if let Role::Iteration { of, index } = firing.role {
             return Some((of, index));
         }
