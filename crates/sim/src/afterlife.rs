@@ -1,5 +1,5 @@
-//! What becomes of an ended execution when it is retried: from a step, from a firing, or from where it failed, also under
-//! a changed definition. The second life is lived in a kind world, so that what is wrong in it is the retry's fault.
+//! Retries of ended executions: from a step, from a firing, or from where the execution failed, also under a changed
+//! definition. Nothing goes wrong in the world of the retry, so a violation is a fault of the retry itself.
 
 use crate::invariants::{Broken, Invariants};
 use crate::lower;
@@ -104,7 +104,7 @@ fn describe_change(old: &Net, new: &Net) -> String {
     })
 }
 
-/// A plan from the first firing on, whatever the preview said.
+/// Returns a plan that runs everything from the first firing on again, without regard to the preview.
 fn repeat_more(net: &Net, journal: &[Record], target: &Net) -> Option<RetryPlan> {
     let first = journal.iter().find_map(|record| match &record.event {
         Event::Fired { run, step, role: Role::Routed, .. } => Some((*run, *step)),
@@ -221,7 +221,8 @@ impl Completed {
         completed
     }
 
-    /// Whatever completed is in the plan: taken over by itself or in its loop, run again, or refused.
+    /// Checks that everything that completed is in the plan: taken over by itself or in its loop, run again, or
+    /// refused.
     fn check_plan(&self, net: &Net, target: &Net, plan: &RetryPlan) -> Result<(), Broken> {
         let named: BTreeSet<(StepId, &Path)> = plan
             .imports
@@ -292,7 +293,8 @@ impl Completed {
     }
 }
 
-/// Kept are only steps a user saw completed; never the step the retry begins at or what follows it.
+/// Checks that only steps that a user saw completed are kept, and neither the step at which the retry begins nor its
+/// successors.
 fn check_kept(
     scenario: &Scenario,
     trace: &[Seen],
@@ -333,7 +335,8 @@ fn outermost(scenario: &Scenario, step: usize) -> usize {
     std::iter::successors(Some(step), |step| scenario.steps[*step].region).last().unwrap_or(step)
 }
 
-/// Where nothing is conditional, every step has fired at the end, in one execution or the other.
+/// Checks that every step has fired at the end, in one of the two executions, if nothing in the scenario is
+/// conditional.
 fn check_fired(scenario: &Scenario, life: &Life<'_>) -> Result<(), Broken> {
     let fired: BTreeSet<usize> = life
         .journal

@@ -1,6 +1,6 @@
 //! Many seeds at once, on all cores.
 
-use crate::world::{Story, Violation, Worlds};
+use crate::world::{RunReport, Violation, Worlds};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ impl Extent {
     }
 }
 
-/// Runs the seeds from `first` on. Each runs twice and must tell the same story.
+/// Runs the seeds from `first` on. Each runs twice and must have the same hash.
 pub fn run(worlds: Worlds, first: u64, extent: Extent, progress: &(dyn Fn(u64) + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let summary = Mutex::new(Summary::default());
@@ -78,10 +78,10 @@ fn work(
         if left == 0 || start >= ENOUGH {
             return;
         }
-        let stories: Vec<_> =
-            (start..start + left.min(CHUNK)).map(|offset| twice(worlds, first + offset)).collect();
+        let reports: Vec<_> =
+            (start..start + left.min(CHUNK)).map(|offset| run_twice(worlds, first + offset)).collect();
         let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        stories.into_iter().for_each(|story| summary.add(story));
+        reports.into_iter().for_each(|report| summary.add(report));
         progress(summary.executions as u64);
         if summary.violations.len() >= VIOLATIONS_MAX {
             return next.store(ENOUGH, Ordering::Relaxed);
@@ -89,11 +89,11 @@ fn work(
     }
 }
 
-fn twice(worlds: Worlds, seed: u64) -> Result<Story, Box<Violation>> {
-    let story = worlds.run(seed, None)?;
+fn run_twice(worlds: Worlds, seed: u64) -> Result<RunReport, Box<Violation>> {
+    let report = worlds.run(seed, None)?;
     let again = worlds.run(seed, None)?;
-    if story.trace_hash == again.trace_hash {
-        return Ok(story);
+    if report.trace_hash == again.trace_hash {
+        return Ok(report);
     }
     let mut violation = worlds.describe(seed);
     violation.rule = "K6".into();
@@ -102,15 +102,15 @@ fn twice(worlds: Worlds, seed: u64) -> Result<Story, Box<Violation>> {
 }
 
 impl Summary {
-    fn add(&mut self, story: Result<Story, Box<Violation>>) {
+    fn add(&mut self, report: Result<RunReport, Box<Violation>>) {
         self.executions += 1;
-        match story {
-            Ok(story) => {
-                self.events += story.events as u64;
-                self.unjudged += usize::from(!story.judged);
+        match report {
+            Ok(report) => {
+                self.events += report.events as u64;
+                self.unjudged += usize::from(!report.judged);
                 *self
                     .ends
-                    .entry(format!("{:?} {}", story.dialect, story.status).to_lowercase())
+                    .entry(format!("{:?} {}", report.dialect, report.status).to_lowercase())
                     .or_default() += 1;
             }
             Err(violation) => self.violations.push(violation),

@@ -21,7 +21,7 @@ impl Broken {
 pub struct Invariants {
     /// The state's hash after each record, for the replay of every prefix.
     hashes: Vec<u64>,
-    /// Below zero after a fork, where tokens stand that were counted before.
+    /// Number of used tokens. It is below zero after a fork that has tokens counted before it.
     used_tokens: i64,
     ended: bool,
     at: i64,
@@ -57,7 +57,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// Every token ever enabled stands, was used by one firing, or was discarded.
+    /// Checks that every token that was ever enabled is unused, was used by one firing, or was discarded.
     fn tokens(&mut self, state: &Execution<'_>, record: &Record) -> Result<(), Broken> {
         match &record.event {
             Event::Fired { token: Some(_), .. } | Event::Skipped { .. } | Event::Discarded { .. } => {

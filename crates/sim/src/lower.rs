@@ -1,4 +1,4 @@
-//! A scenario as a Net: the stand-in for the dialects.
+//! Translation of a scenario to a Net. In the simulation it replaces the dialects.
 
 use crate::scenario::{self as s, Dialect, Scenario, When};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The only source of chance: SplitMix64 from the seed, so that a seed is a whole story.
+//! The only source of random numbers: SplitMix64 from the seed, so that a seed determines everything that happens.
 
 #[derive(Debug, Clone)]
 pub struct Rng(u64);

@@ -1,5 +1,5 @@
 //! A scenario: a definition in the simulator's own plain terms. The world lowers it to a Net; the oracle
-//! reads it as it stands and shares nothing with the kernel.
+//! reads it directly and shares nothing with the kernel.
 
 /// Steps are numbered by their place in `steps`.
 #[derive(Debug, Clone, PartialEq)]

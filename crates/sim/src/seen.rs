@@ -1,4 +1,4 @@
-//! What a user could see of an execution from outside, in order. This is all the oracle gets.
+//! Observations of an execution from outside, in order. The oracle gets nothing else.
 
 /// One observation and its time in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +121,7 @@ pub enum Ask {
         flag: usize,
         value: bool,
     },
-    /// A person ends a manual step; `open` tells whether the token given is that of the open request.
+    /// A person ends a manual step. `open` is whether the given token is that of the open request.
     Complete {
         firing: Firing,
         outcome: Verdict,
@@ -168,10 +168,10 @@ pub enum Reply {
     Done {
         n: i64,
     },
-    /// Of a class that is always retryable, never retryable, or unknown (retried by actions only).
+    /// The class of the failure: always retryable, never retryable, or unknown (retried by actions only).
     Failed(Class),
     Stopped,
-    /// The pipeline gives its slot back for so long and goes on; no attempt is used up.
+    /// The pipeline releases its slot for this time and then continues. No attempt is used up.
     Later {
         ms: u64,
     },

@@ -47,7 +47,7 @@ struct World {
 
 /// How one world ended.
 #[derive(Debug, Clone)]
-pub struct Story {
+pub struct RunReport {
     pub events: usize,
     pub status: String,
     pub dialect: Dialect,
@@ -89,10 +89,10 @@ pub enum Worlds {
 
 impl Worlds {
     /// Runs the world of a seed to its end.
-    pub fn run(self, seed: u64, sabotage: Option<Sabotage>) -> Result<Story, Box<Violation>> {
+    pub fn run(self, seed: u64, sabotage: Option<Sabotage>) -> Result<RunReport, Box<Violation>> {
         let mut rng = Rng::new(seed);
         let scenario = self.scenario(&mut rng);
-        lived(seed, scenario, rng, sabotage).map(|world| world.story())
+        run_world(seed, scenario, rng, sabotage).map(|world| world.report())
     }
 
     /// Runs a seed and returns everything that was seen and journaled, whether a rule was broken or not.
@@ -100,7 +100,7 @@ impl Worlds {
     pub fn describe(self, seed: u64) -> Violation {
         let mut rng = Rng::new(seed);
         let scenario = self.scenario(&mut rng);
-        match lived(seed, scenario, rng, None) {
+        match run_world(seed, scenario, rng, None) {
             Ok(world) => world.violation(seed, Broken::new("none", "no rule was broken")),
             Err(violation) => *violation,
         }
@@ -115,11 +115,11 @@ impl Worlds {
 }
 
 /// Runs the world of a seed, of any dialect, to its end.
-pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Story, Box<Violation>> {
+pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<RunReport, Box<Violation>> {
     Worlds::Any.run(seed, sabotage)
 }
 
-fn lived(
+fn run_world(
     seed: u64,
     scenario: Scenario,
     mut rng: Rng,
@@ -224,12 +224,12 @@ impl World {
         verdict.map_err(|violation| Broken::new(violation.rule, violation.what))
     }
 
-    fn story(&self) -> Story {
+    fn report(&self) -> RunReport {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         format!("{:?}", self.trace).hash(&mut hasher);
         self.journal.hash(&mut hasher);
-        Story {
+        RunReport {
             events: self.journal.len(),
             status: match self.state.phase() {
                 Phase::Ended(outcome) => format!("{outcome:?}"),

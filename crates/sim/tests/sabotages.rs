@@ -15,10 +15,10 @@ fn caught(sabotage: Sabotage) -> Option<(u64, String)> {
 fn every_sabotage_is_caught_within_five_hundred_seeds() {
     let missed: Vec<&Sabotage> =
         Sabotage::ALL.iter().filter(|sabotage| caught(**sabotage).is_none()).collect();
-    assert!(missed.is_empty(), "nobody saw {missed:?}");
+    assert!(missed.is_empty(), "not caught: {missed:?}");
 }
 
-/// What the kernel's own checks and the simulator's look inside say; everything else is the oracle's word.
+/// Rules that the kernel and the invariants check. The oracle checks all others.
 const FROM_INSIDE: [&str; 13] =
     ["legality", "census", "liveness", "bad input", "K1", "K2", "K4", "K5", "K6", "K12", "R4", "R5", "R12"];
 

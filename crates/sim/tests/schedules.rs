@@ -6,14 +6,14 @@ use windlass_sim::schedules::{ScheduleExtent, simulate};
 fn sch_01_sch_07_sch_13_sch_16_a_month_of_crashes_and_clock_changes_loses_no_occurrence_and_doubles_none() {
     let counts = simulate(ScheduleExtent { seed: 1, schedules: 30, days: 31 })
         .unwrap_or_else(|broken| panic!("{broken}"));
-    // A story in which nothing happens would show nothing.
+    // A simulation in which nothing happens would show nothing.
     assert!(counts.occurrences > 4_000 && counts.skipped > 100, "{counts:?}");
     assert!(counts.crashes > 20 && counts.freezes > 20 && counts.clock_jumps > 3, "{counts:?}");
     assert!(counts.fenced > 10 && counts.dead_letters > 100, "{counts:?}");
 }
 
 #[test]
-fn the_same_seed_is_the_same_story() {
+fn the_same_seed_has_the_same_events() {
     let extent = ScheduleExtent { seed: 7, schedules: 5, days: 3 };
     assert_eq!(
         simulate(extent).map_err(|broken| broken.to_string()),

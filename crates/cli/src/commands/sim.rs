@@ -1,4 +1,4 @@
-//! `windlass sim`: the kernel, or the whole system, in random worlds, watched by an oracle.
+//! `windlass sim`: simulates the kernel, or the whole system, in random worlds, and checks it with an oracle.
 
 mod schedules;
 mod system;
@@ -16,7 +16,7 @@ use windlass_sim::world::{Violation, Worlds};
 /// Run simulated executions and check every rule on them
 #[derive(Debug, clap::Args)]
 pub struct Sim {
-    /// The first seed; a seed is a whole story
+    /// The first seed; a seed determines everything that happens
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many executions to simulate, one seed each; with --system a minimum, several in a seed
@@ -31,16 +31,16 @@ pub struct Sim {
     /// Simulate actions only: graphs of up to 60 that fail and are compensated
     #[arg(long, conflicts_with = "system")]
     sagas: bool,
-    /// Simulate this many schedules over some weeks: servers that die and freeze, clocks that jump, changes of clocks
-    #[arg(long, value_name = "N", conflicts_with_all = ["system", "sagas", "executions", "seconds", "tell"])]
+    /// Simulate this many schedules over some weeks: crashes and pauses of servers, jumps of the clock, daylight saving time
+    #[arg(long, value_name = "N", conflicts_with_all = ["system", "sagas", "executions", "seconds", "events"])]
     schedules: Option<u32>,
     /// Simulated days of schedules
     #[arg(long, value_name = "N", default_value_t = 31, requires = "schedules", value_parser = clap::value_parser!(u32).range(1..=400))]
     days: u32,
-    /// Show what was seen and journaled in the first seed
+    /// Print the events and the journal of the first seed
     #[arg(long)]
-    tell: bool,
-    /// Where a failing seed's story is kept
+    events: bool,
+    /// Folder for the events of failing seeds
     #[arg(long, default_value = "sim-failures", value_name = "DIR")]
     keep: PathBuf,
     /// Print one JSON object
@@ -56,7 +56,7 @@ impl Sim {
         if self.system {
             return self.run_system();
         }
-        if self.tell {
+        if self.events {
             print!("{}", self.worlds().describe(self.seed));
             return Ok(ExitCode::SUCCESS);
         }
@@ -118,11 +118,11 @@ impl Sim {
         for (end, count) in &summary.ends {
             writeln!(out, "{count:>9}  {end}")?;
         }
-        // The same seed has the same words on standard output; how long it took is another thing.
+        // Standard output is the same for the same seed, so the duration is printed to stderr.
         eprintln!("{seconds:.1} s, {:.0} executions/s", summary.executions as f64 / seconds.max(1e-9));
         writeln!(
             out,
-            "{}, the first of seed {}, each run twice: {} events",
+            "{} from seed {} on, each run twice: {} events",
             counted(summary.executions, "execution"),
             self.seed,
             summary.events
@@ -140,7 +140,7 @@ impl Sim {
         if summary.unjudged > 0 {
             writeln!(
                 out,
-                "{} could not be judged by the oracle to their end",
+                "{} had too many readings for the oracle and were not checked to their end",
                 counted(summary.unjudged, "execution")
             )?;
         }
@@ -150,7 +150,7 @@ impl Sim {
                 let seeds = counted(count, "seed");
                 writeln!(
                     out,
-                    "{seeds} broke a rule; `windlass sim --seed N --tell` prints the events of one"
+                    "{seeds} broke a rule; `windlass sim --seed N --events` prints the events of one"
                 )?;
             }
         }

@@ -4,7 +4,7 @@ use super::run::End;
 use crate::scenario::{Failure, Step, When};
 use std::collections::BTreeSet;
 
-/// What can be read when a guard is asked.
+/// Values that a guard can read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub(super) event: Option<End>,
@@ -52,7 +52,8 @@ pub(super) fn matching(step: &Step, sight: Sight<'_>, refused: bool) -> Result<V
     Ok(matched)
 }
 
-/// Of the guards that are true after a failure, only this one is false after a success.
+/// Returns whether the guard handles failures: of the guards that are true after a failure, only this one is false
+/// after a success.
 pub(super) fn handles(when: When) -> bool {
     when == When::Failed
 }

@@ -1,4 +1,4 @@
-//! What users ask: hold, resume, patch, complete, route ready. (Cancel is with the ends.)
+//! Requests of users: hold, resume, patch, complete, route ready. (Cancel is in `cancel.rs`.)
 
 use super::Checked;
 use super::run::{End, RunId, State};
@@ -87,7 +87,7 @@ impl World {
         if read && self.either() { None } else { Some(n) }
     }
 
-    /// Repeated when it no longer waits, it changes nothing, whatever the answer.
+    /// A repeated request for a firing that no longer waits changes nothing. Both answers are allowed.
     pub(super) fn route_ready(&mut self, firing: Firing, accepted: bool) -> Checked {
         let waiting = self.live_run(firing).filter(|&id| matches!(self.runs[id].state, State::Route { .. }));
         match (waiting, accepted) {

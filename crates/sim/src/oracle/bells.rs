@@ -59,7 +59,8 @@ impl World {
         }
     }
 
-    /// The bell names the step only: several tokens may stand there, and some stood there once.
+    /// Handles the timeout of a gate. It names only the step: several tokens may wait there, or may have waited there
+    /// before.
     pub(super) fn gate_rang(&mut self, step: usize, accepted: bool) -> Checked {
         let standing = self.gates_due(step);
         let stale = self.gone_gates.iter().any(|&(at, due)| at == step && due <= self.now);

@@ -44,15 +44,15 @@ impl World {
         }
     }
 
-    /// What runs is stopped. Once hooks are owed or ran, the decided outcome stands.
+    /// Stops the work in flight. If hooks are owed or ran, the decided outcome stays.
     fn cancel_decided(&mut self, force: bool, owed: Owed) {
         let hooks_ran = self.end.is_some_and(|end| end.hooks_ran);
-        let stands = match (self.phase, owed) {
+        let is_final = match (self.phase, owed) {
             (Phase::Compensating, _) | (Phase::Draining, Owed::Yes) => true,
             (Phase::Draining, Owed::Unclear) => force && self.either(),
             (_, _) => hooks_ran,
         };
-        if !stands {
+        if !is_final {
             self.set_outcome(Outcome::Cancelled);
         }
         self.stop_all_in_flight();

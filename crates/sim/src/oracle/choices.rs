@@ -1,4 +1,4 @@
-//! The choices that make one reading of the documents: a tape that is followed as far as it goes, then extended.
+//! The choices of one reading of the documents: a tape whose recorded choices are repeated before new ones are added.
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choices {
@@ -7,7 +7,7 @@ pub(super) struct Choices {
     untried: Vec<Vec<u8>>,
 }
 
-/// Two worlds are one when they agree on all facts, however they came there.
+/// Worlds with the same facts are equal, regardless of the choices that led to them.
 impl PartialEq for Choices {
     fn eq(&self, _: &Choices) -> bool {
         true

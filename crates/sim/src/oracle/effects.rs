@@ -1,4 +1,4 @@
-//! What the engine does: every dispatch and every opening must be one that is due.
+//! Effects of the engine: every dispatch and every opening must be due.
 
 use super::Checked;
 use super::net::Begin;
@@ -7,7 +7,7 @@ use super::world::{Phase, World};
 use crate::scenario::Work;
 use crate::seen::{Firing, Of, Waits, What};
 
-/// What a dispatch and an opening have in common.
+/// Fields that a dispatch and an opening have in common.
 struct Seen<'a> {
     firing: Firing,
     step: usize,
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Nothing like this is due: the most telling reason.
+    /// Reports an effect that is not due, with the most specific reason.
     fn not_due(&self, seen: &Seen<'_>) -> Checked<RunId> {
         let what = format!("firing {} of step {} path {:?}", seen.firing, seen.step, seen.path);
         if let Some(run) = self.runs.iter().find(|run| run.firing == Some(seen.firing)) {

@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    /// Enters draining: what stands, waits or backs off is gone; what is in flight is awaited.
+    /// Enters draining: tokens, waiting steps and backoffs are dropped, work in flight is awaited.
     pub(super) fn decide(&mut self, outcome: Outcome, cause: Cause) {
         self.held = false;
         self.gathered.clear();
@@ -131,14 +131,15 @@ impl World {
             };
     }
 
-    /// Once, unless routing ran it before. Whether a token that stood there and was never run counts is not written.
+    /// Returns whether the final step has to run: once, unless routing ran it before. The documents do not say whether
+    /// a token that reached it and never ran counts.
     fn final_is_due(&mut self) -> bool {
         let cancelled = self.end.is_some_and(|end| end.cause == Cause::Cancel);
         let Some(step) = self.net.scenario.final_step else { return false };
         let routed = |run: &&Run| run.step == step && run.of == Kind::Step;
         let ran = self.runs.iter().filter(routed).any(|run| run.began);
-        let stood = self.runs.iter().any(|run| routed(&run));
-        match (cancelled && !self.net.scenario.final_on_cancel, ran, stood) {
+        let had_token = self.runs.iter().any(|run| routed(&run));
+        match (cancelled && !self.net.scenario.final_on_cancel, ran, had_token) {
             (true, _, _) | (_, true, _) => false,
             (false, false, true) => self.either(),
             (false, false, false) => true,

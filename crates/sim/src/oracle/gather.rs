@@ -32,7 +32,8 @@ impl World {
         steps.chain(others).any(|step| behind(&self.net, step).contains(&join))
     }
 
-    /// Of arguments with one name, the last in the order of the definition is handed on.
+    /// Fires the join step with the arguments of its branches. If several have the same name, the last one in the order
+    /// of the definition is used.
     fn fire_gathered(&mut self, join: usize) {
         let mut tokens = self.gathered.remove(&join).unwrap_or_default();
         tokens.sort_by_key(|(from, _)| *from);

@@ -7,7 +7,7 @@ use crate::scenario::Work;
 
 /// More unseen moves for one input than any sane scenario makes: a cycle of noops. Such a trace is not judged.
 const INSTANTS_MAX: usize = 5_000;
-/// Orders of steps that run at the same instant are tried for so many at most.
+/// Maximum number of steps at one instant whose orders are all tried.
 const RIVALS_MAX: usize = 4;
 
 impl World {
@@ -33,7 +33,7 @@ impl World {
         loops.into_iter().any(|id| self.turn_loop(id))
     }
 
-    /// By (order, firing); where a noop writes the context the order of the others could be another.
+    /// Chooses by order and firing. If a noop writes the context, the others may run in another order.
     fn next_instant(&mut self) -> Option<RunId> {
         let mut rivals: Vec<RunId> = (0..self.runs.len()).filter(|&id| self.is_instant(id)).collect();
         rivals.sort_by_key(|&id| (self.order(id), id));

@@ -77,7 +77,7 @@ impl World {
         self.end.is_some_and(|end| end.cause != Cause::Quiet)
     }
 
-    /// In flight while draining, a lost firing is simply gone, and what was not uploaded too.
+    /// Drops everything in flight. While draining, a lost firing is not run again and a lost upload is not repeated.
     fn lose_all_in_flight(&mut self) {
         self.uploads_owed = false;
         for run in self.runs.iter_mut().filter(|run| run.in_flight()) {
@@ -87,7 +87,7 @@ impl World {
         self.carry_on();
     }
 
-    /// Also from finalizing: what was not uploaded is lost with the worker.
+    /// Restarts the execution or fails it, also while it finalizes: uploads that are not done are lost with the worker.
     pub(super) fn restart_or_fail(&mut self) {
         self.end = None;
         self.uploads_owed = false;

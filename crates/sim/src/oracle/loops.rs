@@ -5,7 +5,7 @@ use super::run::{End, Kind, Laps, Run, RunId, State};
 use super::world::World;
 use crate::scenario::{Loop, LoopKind};
 
-/// What a loop wants next.
+/// Next move of a loop.
 enum Wish {
     More,
     Nothing,

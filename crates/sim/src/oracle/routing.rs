@@ -1,4 +1,4 @@
-//! What the end of a step-run means for the others: tokens, joins, gates, conditions.
+//! Consequences of the end of a step-run for the others: tokens, joins, gates, conditions.
 
 use super::arcs::{Sight, Token, after_done, after_failure, handles, handles_failure, matching, truth};
 use super::run::{End, Kind, Run, RunId, State};
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// A live token stands at the step.
+    /// Returns whether a live token waits at the step.
     pub(super) fn fire(&mut self, step: usize, path: Vec<u32>, arg: Option<i64>) {
         let gate = self.net.step(step).gate.filter(|gate| !self.flags.contains(&gate.flag));
         let mut run = Run::new(step, path, Kind::Step, arg, self.firing_max);

@@ -1,4 +1,4 @@
-//! One step-run as the oracle thinks it is.
+//! One step-run in the oracle's model.
 
 use crate::seen::{Firing, Of};
 
@@ -13,7 +13,7 @@ pub(super) struct Run {
     pub(super) arg: Option<i64>,
     /// Known once it was seen.
     pub(super) firing: Option<Firing>,
-    /// Its firing number must be above this: these were seen before its token stood.
+    /// Lower bound of its firing number: these were seen before its token was enabled.
     pub(super) above: Firing,
     pub(super) state: State,
     pub(super) attempt: u32,
@@ -22,11 +22,11 @@ pub(super) struct Run {
     pub(super) routed: bool,
     /// Something of it was seen, or it ran inside the engine.
     pub(super) began: bool,
-    /// It came to be in this input behind an instant step: its turn among the others is recorded nowhere.
+    /// It was created in this input after an instant step, so its position among the others is recorded nowhere.
     pub(super) fresh: bool,
     /// Offered again after a lost lease; it may keep its slot.
     pub(super) again: bool,
-    /// What the worker reported, while a person confirms it.
+    /// Report of the worker while a person confirms it.
     pub(super) n: Option<i64>,
     /// Children whose time was up and whose end may still arrive.
     pub(super) strays: u32,
@@ -50,7 +50,7 @@ pub(super) enum Kind {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
-    /// Its token stands before a closed gate.
+    /// Its token waits at a closed gate.
     Gate {
         due: Option<i64>,
     },
@@ -85,7 +85,7 @@ pub(super) struct Laps {
     pub(super) next: u32,
     pub(super) open: u32,
     pub(super) failed: bool,
-    /// What iterations wrote to the context.
+    /// Writes of iterations to the context.
     pub(super) wrote: Vec<(usize, bool)>,
     /// Bodies: per open iteration how many steps are settled and whether one failed.
     pub(super) bodies: Vec<(u32, usize, bool)>,

@@ -1,4 +1,4 @@
-//! What must have happened by the time the engine is done with an input, and by the end of the world.
+//! Checks of everything that must have happened when the engine is done with an input, and at the end of the world.
 
 use super::Checked;
 use super::run::{Run, RunId, State};
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// What could begin has begun; what had to wait for a slot was overtaken by nothing behind it.
+    /// Checks that every step that could begin has begun, and that no later step overtook one that waits for a slot.
     fn check_begun(&mut self) -> Checked {
         for id in 0..self.runs.len() {
             match self.runs[id].state {

@@ -46,7 +46,7 @@ impl World {
         self.end.is_some_and(|end| status == shown(end.outcome))
     }
 
-    /// What must be shown when nothing is under way inside the engine.
+    /// Returns the status that must be shown when nothing is under way inside the engine.
     pub(super) fn due_status(&self) -> Status {
         match (self.phase, self.end) {
             (Phase::Queued, _) => Status::Queued,

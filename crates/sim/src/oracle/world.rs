@@ -1,4 +1,4 @@
-//! One reading of the documents followed through a trace: the facts it believes in, and who judges what.
+//! One reading of the documents followed through a trace: the facts that follow from it.
 
 use super::choices::Choices;
 use super::net::{Begin, Net};
@@ -9,7 +9,7 @@ use crate::seen::{Ask, Bell, Firing, Reply, Seen, Status, Verdict, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc as Shared;
 
-/// What a worker said: its result and the flag it sets.
+/// Report of a worker: its result and the flag that it sets.
 pub(super) type Answer = (Reply, Option<(usize, bool)>);
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub(super) struct World {
     pub(super) completed: Vec<RunId>,
     pub(super) failures: u32,
     pub(super) well: bool,
-    /// Deadlines of gates whose token stands no more; their bells may still ring.
+    /// Deadlines of gates whose token is gone. Their timers may still fire.
     pub(super) gone_gates: Vec<(usize, i64)>,
 
     pub(super) end: Option<Decided>,
@@ -92,7 +92,7 @@ pub(super) struct Decided {
     pub(super) hooks_ran: bool,
 }
 
-/// What the last input from outside led to, until `Settled`.
+/// Consequences of the last input from outside, until `Settled`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Input {
     /// Begun in a slot.
@@ -266,7 +266,7 @@ impl World {
         }
     }
 
-    /// Who waits for a tool works as little as one who waits for a person.
+    /// Counts the taken slots. A step that waits for a tool takes none, like one that waits for a person.
     pub(super) fn slots_taken(&self) -> usize {
         let live = self.runs.iter().filter(|run| run.lives());
         let waits: BTreeSet<RunId> = live

@@ -31,7 +31,7 @@ struct Saga<'a> {
     actions: BTreeMap<&'a str, &'a SagaAction>,
     /// Actions that were dispatched or wait, and have not ended.
     open: BTreeSet<&'a str>,
-    /// In the order of their completion.
+    /// Entries in the order of their completion.
     completed: Vec<&'a str>,
     /// The outcome is decided; whether it is compensated.
     decided: Option<bool>,
@@ -189,11 +189,11 @@ mod tests {
     use serde_json::json;
 
     /// `a` and `b` have hooks, `c` has none. A line is `event step`; `draining` decides a failure.
-    fn check(story: &str, entries: &[(&str, &str)]) -> Result<(), String> {
+    fn check(lines: &str, entries: &[(&str, &str)]) -> Result<(), String> {
         let action =
             |name: &str, has_hook| SagaAction { name: name.to_owned(), has_hook, side_effecting: true };
         let actions = [action("a", true), action("b", true), action("c", false), action("d", true)];
-        let events: Vec<Value> = story.lines().map(|line| event(line.trim())).collect();
+        let events: Vec<Value> = lines.lines().map(|line| event(line.trim())).collect();
         let entry = |(action, outcome): &(&str, &str)| json!({ "actionId": action, "outcome": outcome });
         let count = |outcomes: &[&str]| entries.iter().filter(|(_, found)| outcomes.contains(found)).count();
         let summary = json!({
@@ -220,7 +220,7 @@ mod tests {
         "step.offered a\nstep.done a\nstep.offered b\nstep.offered c\nstep.done c\nstep.offered d";
     const ENTRIES: [(&str, &str); 3] = [("b", "Failed"), ("c", "NonCompensable"), ("a", "Succeeded")];
 
-    fn story(rest: &str) -> String {
+    fn journal_of(rest: &str) -> String {
         format!("{BEGIN}\n{}", rest.replace("; ", "\n"))
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_saga_that_is_undone_newest_first_is_accepted() {
-        assert_eq!(check(&story(GOOD), &ENTRIES), Ok(()));
+        assert_eq!(check(&journal_of(GOOD), &ENTRIES), Ok(()));
     }
 
     #[test]
@@ -239,12 +239,12 @@ mod tests {
         let rest = "step.failed d; execution.draining; step.done b; compensation.started b; step.offered b; \
                     step.cancelled b; compensation.not_run 1; execution.failed";
         let entries = [("b", "Cancelled"), ("c", "NonCompensable"), ("a", "NotRun")];
-        assert_eq!(check(&story(rest), &entries), Ok(()));
+        assert_eq!(check(&journal_of(rest), &entries), Ok(()));
     }
 
     #[test]
     fn every_broken_rule_is_named() {
-        let broken = |from: &str, to: &str| check(&story(&GOOD.replacen(from, to, 1)), &ENTRIES);
+        let broken = |from: &str, to: &str| check(&journal_of(&GOOD.replacen(from, to, 1)), &ENTRIES);
         let rule = |name: &str| Err(name.to_owned());
         assert_eq!(broken("compensation.started b", "compensation.started a"), rule("saga order"));
         assert_eq!(broken("step.done b; ", ""), rule("saga wait"));
@@ -266,11 +266,11 @@ mod tests {
     fn the_summary_has_every_completed_action_once() {
         let mut entries = ENTRIES.to_vec();
         entries.remove(1);
-        assert_eq!(check(&story(GOOD), &entries), Err("saga summary".to_owned()), "c is missing");
+        assert_eq!(check(&journal_of(GOOD), &entries), Err("saga summary".to_owned()), "c is missing");
         entries.insert(1, ("c", "Succeeded"));
-        assert_eq!(check(&story(GOOD), &entries), Err("saga summary".to_owned()), "c has no hook");
+        assert_eq!(check(&journal_of(GOOD), &entries), Err("saga summary".to_owned()), "c has no hook");
         entries = ENTRIES.to_vec();
         entries.push(("a", "Succeeded"));
-        assert_eq!(check(&story(GOOD), &entries), Err("saga summary".to_owned()), "a is there twice");
+        assert_eq!(check(&journal_of(GOOD), &entries), Err("saga summary".to_owned()), "a is there twice");
     }
 }

@@ -16,7 +16,7 @@ use windlass_kernel::net::Step;
 use windlass_kernel::{Illegal, Net, Record};
 use windlass_views::{Compensation, EventProjection, History, Projection, Timeline};
 
-/// Returns the actions of a scenario by the names that `lower` gives them.
+/// Returns the actions of a scenario by their names in the Net of `lower`.
 #[must_use]
 pub fn actions(scenario: &Scenario) -> Vec<SagaAction> {
     let steps = scenario.steps.iter().enumerate();

@@ -20,7 +20,7 @@ use windlass_store::{Definition, Store, StoredManifest, Target, Tenant, Workflow
 const TURNS_MAX: usize = 1_000;
 /// Inputs of one execution; more mean that it does not end.
 const INPUTS_MAX: usize = 5_000;
-/// When the simulated time begins.
+/// Time at which the simulation begins.
 const EPOCH: i64 = 1_700_000_000_000;
 /// The lane looks at the clock at least this often.
 const SLEEP_MAX_MS: u64 = 1_000;
@@ -82,7 +82,7 @@ pub fn record(
     Err("the execution does not end".to_owned())
 }
 
-/// Gives recorded inputs to a pool of another size. Returns the journal.
+/// Feeds recorded inputs to a pool of another size. Returns the journal.
 pub fn replay(net: &Arc<Net>, shape: PoolShape, inputs: &[RecordedInput]) -> Result<Vec<u8>, String> {
     let mut pool = Pool::open(net, shape)?;
     inputs.iter().try_for_each(|input| pool.give(input))?;

@@ -1,4 +1,4 @@
-//! What must be true of the runs of a schedule, whatever happened.
+//! Checks of the runs of a schedule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -48,7 +48,7 @@ impl Ledger {
     }
 }
 
-/// Checks all runs of a schedule after the end of the story. `expected` are the nominal times of its occurrences.
+/// Checks all runs of a schedule at the end of the simulation. `expected` are the nominal times of its occurrences.
 pub fn check_schedule(
     key: &str,
     runs: &[StoredRun],

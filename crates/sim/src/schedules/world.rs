@@ -1,4 +1,4 @@
-//! The story: servers over one store, and what happens to them.
+//! The simulated world of schedules: servers over one store, and their faults.
 
 use super::judge::{Broken, Ledger, check_schedule};
 use super::population::{Member, begin, end_of, just_before, key_of, member};
@@ -15,7 +15,7 @@ use windlass_store::{
     Tenant, WaitingQuery, Write,
 };
 
-/// Time after which a lease is lost. Steps of the story are shorter, so that a server that lives keeps its leases.
+/// Time after which a lease is lost. Steps of the simulation are shorter, so that a server that lives keeps its leases.
 const LEASE_MS: u64 = 90 * 60 * 1_000;
 const STEP_MAX_S: u64 = 40 * 60;
 const GRACE: SignedDuration = SignedDuration::from_mins(50);
@@ -83,7 +83,7 @@ struct Job {
 #[derive(Debug, Clone)]
 struct Server {
     worker_id: String,
-    /// It does nothing until then: it is dead, or frozen with its jobs in memory.
+    /// Time until which it does nothing: it is dead, or frozen with its jobs in memory.
     away_until: Millis,
     jobs: Vec<Job>,
 }
@@ -107,10 +107,10 @@ struct World<'p> {
     counts: ScheduleCounts,
 }
 
-type StoryResult<T> = Result<T, StoreError>;
+type StoreResult<T> = Result<T, StoreError>;
 
 impl<'p> World<'p> {
-    fn open(path: &'p Path, extent: ScheduleExtent) -> StoryResult<World<'p>> {
+    fn open(path: &'p Path, extent: ScheduleExtent) -> StoreResult<World<'p>> {
         let store = Sqlite::open(path)?;
         let (reader, mut rng) = (store.reader()?, Rng::new(extent.seed));
         let members: Vec<Member> =
@@ -147,7 +147,7 @@ impl<'p> World<'p> {
     }
 
     /// Writes as one transaction. A server that is killed here may have written or not; it never learns which.
-    fn write(&mut self, writes: Vec<ScheduleWrite>) -> StoryResult<Result<Vec<Applied>, Killed>> {
+    fn write(&mut self, writes: Vec<ScheduleWrite>) -> StoreResult<Result<Vec<Applied>, Killed>> {
         if writes.is_empty() {
             return Ok(Ok(Vec::new()));
         }
@@ -167,7 +167,7 @@ impl<'p> World<'p> {
         Ok(if is_killed { Err(Killed) } else { Ok(applied) })
     }
 
-    fn run(&mut self) -> StoryResult<Result<(), Broken>> {
+    fn run(&mut self) -> StoreResult<Result<(), Broken>> {
         let end = end_of(self.extent.days);
         let mut drained = 0;
         loop {
@@ -200,7 +200,7 @@ impl<'p> World<'p> {
     }
 
     /// Lets time pass, with a jump of the clock now and then, and decides who dies or freezes.
-    fn pass_time(&mut self, is_over: bool) -> StoryResult<()> {
+    fn pass_time(&mut self, is_over: bool) -> StoreResult<()> {
         self.now = self.now.plus(self.rng.between(1, STEP_MAX_S) * 1_000);
         if is_over {
             return Ok(());
@@ -231,7 +231,7 @@ impl<'p> World<'p> {
         Ok(())
     }
 
-    fn reopen(&mut self) -> StoryResult<()> {
+    fn reopen(&mut self) -> StoreResult<()> {
         self.store = None;
         let store = Sqlite::open(self.path)?;
         self.reader = store.reader()?;
@@ -246,15 +246,15 @@ impl<'p> World<'p> {
         self.servers[index] = self.new_server(back);
     }
 
-    /// One look of a server, as the scheduler of the real one does it.
-    fn serve(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    /// Runs one pass of a server, in the order of the real scheduler.
+    fn serve(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         self.doom = (self.rng.below(25) == 0).then(|| self.rng.below(6));
         let done = self.look(index);
         self.doom = None;
         done
     }
 
-    fn look(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    fn look(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         for step in
             [World::finish_jobs, World::renew, World::expire, World::plan, World::claim, World::begin_jobs]
         {
@@ -265,7 +265,7 @@ impl<'p> World<'p> {
         Ok(Ok(()))
     }
 
-    fn renew(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    fn renew(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         let Server { worker_id, jobs, .. } = self.servers[index].clone();
         let held: Vec<ScheduleRunId> = jobs.iter().map(|job| job.run).collect();
         let (at, expires_at) = (self.now, self.now.plus(LEASE_MS));
@@ -273,14 +273,14 @@ impl<'p> World<'p> {
         Ok(self.write(if jobs.is_empty() { Vec::new() } else { vec![renew] })?.map(drop))
     }
 
-    fn expire(&mut self, _: usize) -> StoryResult<Result<(), Killed>> {
+    fn expire(&mut self, _: usize) -> StoreResult<Result<(), Killed>> {
         let expiry = self.reader.next_attention(self.now)?.lease_expiry;
         let is_due = expiry.is_some_and(|expiry| expiry <= self.now);
         let expire = ScheduleWrite::Expire { at: self.now, only_worker: None };
         Ok(self.write(if is_due { vec![expire] } else { Vec::new() })?.map(drop))
     }
 
-    fn plan(&mut self, _: usize) -> StoryResult<Result<(), Killed>> {
+    fn plan(&mut self, _: usize) -> StoreResult<Result<(), Killed>> {
         loop {
             let due = self.reader.due_schedules(self.now, 500)?;
             let mut plans = Vec::new();
@@ -325,7 +325,7 @@ impl<'p> World<'p> {
         }
     }
 
-    fn claim(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    fn claim(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         let mut after = ScheduleId(0);
         loop {
             let query = WaitingQuery { after, until: self.now, schedules: 256, each: 4 };
@@ -362,7 +362,7 @@ impl<'p> World<'p> {
     }
 
     /// Claimed runs begin; those of workflows have no lease from then on.
-    fn begin_jobs(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    fn begin_jobs(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         let claimed: Vec<Job> =
             self.servers[index].jobs.iter().filter(|job| job.ends_at.is_none()).cloned().collect();
         let at = self.now;
@@ -393,7 +393,7 @@ impl<'p> World<'p> {
         Ok(if is_known { Ok(()) } else { Err(Killed) })
     }
 
-    fn finish_jobs(&mut self, index: usize) -> StoryResult<Result<(), Killed>> {
+    fn finish_jobs(&mut self, index: usize) -> StoreResult<Result<(), Killed>> {
         let now = self.now;
         let is_over = |job: &Job| job.ends_at.is_some_and(|end| end <= now);
         let ended: Vec<Job> = self.servers[index].jobs.iter().filter(|job| is_over(job)).cloned().collect();
@@ -405,7 +405,7 @@ impl<'p> World<'p> {
     }
 
     /// Executions end by themselves, and every live server ends their runs. A second end changes nothing.
-    fn end_executions(&mut self) -> StoryResult<()> {
+    fn end_executions(&mut self) -> StoreResult<()> {
         let now = self.now;
         if !self.servers.iter().any(|server| server.away_until <= now) {
             return Ok(());
@@ -419,17 +419,17 @@ impl<'p> World<'p> {
         Ok(())
     }
 
-    fn is_idle(&mut self) -> StoryResult<bool> {
+    fn is_idle(&mut self) -> StoreResult<bool> {
         let load = self.reader.schedule_load(self.now)?;
         let is_planned = self.reader.next_attention(self.now)?.occurrence.is_none();
         Ok(is_planned && load.due + load.waiting + load.active == 0)
     }
 
-    fn all_runs(&mut self, schedule: ScheduleId) -> StoryResult<Vec<StoredRun>> {
+    fn all_runs(&mut self, schedule: ScheduleId) -> StoreResult<Vec<StoredRun>> {
         self.reader.nominal_runs(schedule, (Millis(i64::MIN), Millis(i64::MAX)), usize::MAX)
     }
 
-    fn audit(&mut self) -> StoryResult<Result<(), Broken>> {
+    fn audit(&mut self) -> StoreResult<Result<(), Broken>> {
         for id in self.members.keys().copied().collect::<Vec<_>>() {
             let runs = self.all_runs(id)?;
             if let Err(broken) = self.ledger.check(&runs) {
@@ -439,7 +439,7 @@ impl<'p> World<'p> {
         Ok(Ok(()))
     }
 
-    fn judge(&mut self) -> StoryResult<Result<(), Broken>> {
+    fn judge(&mut self) -> StoreResult<Result<(), Broken>> {
         if let Err(broken) = self.audit()? {
             return Ok(Err(broken));
         }
@@ -463,7 +463,7 @@ impl<'p> World<'p> {
         Ok(Ok(()))
     }
 
-    fn letters(&mut self) -> StoryResult<BTreeSet<ScheduleRunId>> {
+    fn letters(&mut self) -> StoreResult<BTreeSet<ScheduleRunId>> {
         let tenant = Tenant::default();
         let query = DeadLetterQuery { tenant, schedule: None, before: None, limit: usize::MAX };
         Ok(self.reader.dead_letters(&query)?.into_iter().map(|letter| letter.run).collect())

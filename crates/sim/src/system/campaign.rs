@@ -1,6 +1,6 @@
 //! Many seeds at once, on all cores.
 
-use super::story::{Story, Violation};
+use super::report::{Violation, WorldReport};
 use super::world::Counts;
 use crate::campaign::Extent;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const VIOLATIONS_MAX: usize = 20;
 /// Seeds between two looks at whether there have been enough.
 const ROUND_MAX: u64 = 512;
-/// Executions of a world, roughly: so many seeds more are run when executions are still to come.
+/// Approximate number of executions in a world, from which the number of further seeds is computed.
 const EXECUTIONS_PER_SEED: u64 = 4;
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Summary {
     pub violations: Vec<Box<Violation>>,
 }
 
-/// Runs the seeds from `first` on. Each runs twice and must tell the same story.
+/// Runs the seeds from `first` on. Each runs twice and must have the same hash.
 pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
     let mut summary = Summary::default();
     loop {
@@ -57,9 +57,9 @@ fn round(
                     if seed >= first + count || extent.is_late() {
                         return;
                     }
-                    let story = twice(seed);
+                    let report = run_twice(seed);
                     let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    summary.add(story);
+                    summary.add(report);
                     progress(&summary);
                 }
             });
@@ -68,26 +68,26 @@ fn round(
     summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn twice(seed: u64) -> Result<Story, Box<Violation>> {
-    let story = super::run(seed, None)?;
+fn run_twice(seed: u64) -> Result<WorldReport, Box<Violation>> {
+    let report = super::run(seed, None)?;
     let again = super::run(seed, None)?;
-    if story.hash == again.hash {
-        return Ok(story);
+    if report.hash == again.hash {
+        return Ok(report);
     }
-    let mut violation = super::tell(seed);
+    let mut violation = super::describe(seed);
     violation.rule = "K6".into();
     violation.what = "the second run of the seed was different".into();
     Err(Box::new(violation))
 }
 
 impl Summary {
-    fn add(&mut self, story: Result<Story, Box<Violation>>) {
+    fn add(&mut self, report: Result<WorldReport, Box<Violation>>) {
         self.seeds += 1;
-        match story {
-            Ok(story) => {
-                self.on_file += u64::from(story.on_file);
-                self.counts.add(&story.counts);
-                for (end, count) in story.ends {
+        match report {
+            Ok(report) => {
+                self.on_file += u64::from(report.on_file);
+                self.counts.add(&report.counts);
+                for (end, count) in report.ends {
                     *self.ends.entry(end).or_default() += count;
                 }
             }

@@ -1,4 +1,5 @@
-//! What the users of a simulated system run: nets of every shape the engine can run by itself, whose tasks are
+//! Definitions of the users of a simulated system: nets of every shape that the engine can run by itself, whose tasks
+//! are
 //! pipelines.
 
 use crate::generate;
@@ -16,7 +17,7 @@ use windlass_kernel::net::{
 use windlass_kernel::{Millis, Net, NetSpec, StepId};
 use windlass_store::{Definition, StoredManifest, Target, Tenant, WorkflowId};
 
-/// A name that some children are started by, and that nobody has registered.
+/// A name that children are started by and that is not registered.
 pub(super) const NOWHERE: &str = "nowhere";
 
 /// The dialect of definitions that are judged as sagas.
@@ -269,7 +270,7 @@ fn call(number: u32, rng: &mut Rng) -> Value {
     task
 }
 
-/// Some work reads what earlier steps gave, so that outputs have to be at hand when it is handed out.
+/// Makes some work read the outputs of earlier steps, so that these have to be loaded when it is handed out.
 fn reads(spec: &mut NetSpec, rng: &mut Rng) {
     for number in 1..spec.steps.len() {
         let is_task = matches!(spec.steps[number].work, Work::Task { .. });

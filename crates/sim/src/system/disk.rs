@@ -34,7 +34,7 @@ pub struct Disk {
     /// Journal rows so far, of all executions.
     positions: i64,
     posted: i64,
-    /// What was asked of this disk that a sound one would refuse.
+    /// Requests to this disk that a correct disk would refuse.
     pub(super) lax: Laxity,
 }
 
@@ -248,7 +248,7 @@ impl Disk {
     }
 }
 
-/// What the rules want to know about one definition. Workflows are known by their newest version; none claims hooks.
+/// Facts for the rules about one definition. Workflows are known by their newest version; none claims hooks.
 struct Definitions<'d> {
     disk: &'d Disk,
     definition: &'d Definition,

@@ -61,7 +61,7 @@ impl World {
         self.life += 1;
         self.disturbed(self.now);
         self.watch.leases.life = self.life;
-        self.telling.say(self.now, || format!("the engine starts (life {})", self.life));
+        self.log.record(self.now, || format!("the engine starts (life {})", self.life));
         let forgets = self.sabotage.map(|sabotage| sabotage.forgets(self.life == 1)).unwrap_or_default();
         let reader = self.depot.reader(forgets).map_err(broken)?;
         let config = Config { seed: self.rng.bits(), ..self.plan.config.clone() };
@@ -111,7 +111,7 @@ impl World {
         let until = self.now + for_ms;
         self.disturbed(until);
         let Some(engine) = &mut self.engine else { return };
-        self.telling.say(self.now, || format!("the engine gets no time for {for_ms} ms"));
+        self.log.record(self.now, || format!("the engine gets no time for {for_ms} ms"));
         engine.stalled_until = until;
         engine.turn_at = until;
         self.agenda.plan(until, Happening::Turn { life: engine.life });
@@ -199,7 +199,7 @@ impl World {
             self.watch.synced(&batch, applied, &mut self.eyes)?;
         } else {
             self.counts.failed_writes += 1;
-            self.telling.say(self.now, || format!("a write fails: {fate:?}"));
+            self.log.record(self.now, || format!("a write fails: {fate:?}"));
             self.watch.recovered(Some(&batch), &mut self.eyes)?;
         }
         if !informed {
@@ -235,7 +235,7 @@ impl World {
         let Some(engine) = &mut self.engine else { return Ok(()) };
         if !engine.stopping {
             engine.stopping = true;
-            self.telling.say(self.now, || "the engine is asked to stop".to_owned());
+            self.log.record(self.now, || "the engine is asked to stop".to_owned());
             self.wake(Wake::Stop);
         }
         Ok(())
@@ -248,8 +248,8 @@ impl World {
             true => None,
             false => Some(engine.writing.into_iter().flat_map(|writing| writing.batch).collect()),
         };
-        self.nobody_answers(engine.life);
-        self.telling.say(self.now, || {
+        self.repeat_unanswered(engine.life);
+        self.log.record(self.now, || {
             let writing = if outstanding.is_some() { ", a batch is on its way to the disk" } else { "" };
             format!("the engine dies: {why}{writing}")
         });
@@ -270,12 +270,12 @@ impl World {
     }
 
     fn tell_written(&mut self, batch: &[Write], written: &Result<Vec<Applied>, StoreError>) {
-        if !self.telling.is_aloud() {
+        if !self.log.keeps_lines() {
             return;
         }
         let Ok(applied) = written else { return };
         for (write, applied) in batch.iter().zip(applied) {
-            self.telling.say(self.now, || super::telling::write(write, applied));
+            self.log.record(self.now, || super::event_text::format_write(write, applied));
         }
     }
 }

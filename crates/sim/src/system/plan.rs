@@ -1,4 +1,5 @@
-//! What a seed contains: who is there, what they run, and what goes wrong when. Drawn before anything happens.
+//! Contents of a seed: its users and workers, their definitions, and the times of all faults. They are drawn before
+//! anything happens.
 
 use super::definitions;
 use crate::rng::Rng;
@@ -6,7 +7,7 @@ use windlass_engine::Config;
 use windlass_kernel::Millis;
 use windlass_store::Definition;
 
-/// When the simulated world begins.
+/// Time at which the simulated world begins.
 pub(super) const EPOCH: Millis = Millis(1_700_000_000_000);
 
 #[derive(Debug)]
@@ -19,13 +20,13 @@ pub(super) struct Plan {
     pub starts: Vec<u64>,
     pub workers: usize,
     pub slots: u32,
-    /// Until then anything can go wrong; after it the world is kind.
+    /// End of the time in which anything can go wrong; afterwards the world is kind.
     pub trouble_ms: u64,
     pub network: Trouble,
     pub disk: DiskTrouble,
     pub tools: ToolTrouble,
     pub mishaps: Vec<(u64, Mishap)>,
-    /// When writes under old leases reach the disk.
+    /// Times at which writes under old leases reach the disk.
     pub stragglers: Vec<u64>,
     /// The engine may die between any two of the things it does, in ten-thousandths.
     pub dies_anywhere: u64,

@@ -1,5 +1,5 @@
-//! Sabotages: ways to break the system from outside, by what lies around the engine and the workers. None has a switch
-//! in production code. Each must be caught, or the simulation is worth nothing.
+//! Sabotages: faults of the system that are caused from outside, by the parts around the engine and the workers. None
+//! has a switch in production code. The oracle must detect each of them.
 
 use super::disk::Laxity;
 use super::store::Forgets;
@@ -42,7 +42,7 @@ sabotages! {
     RecordsDatedBack,
     /// A worker learns that its report was accepted, and the engine never hears of it.
     VerdictForged,
-    /// A worker goes on with work that it must stop.
+    /// A worker continues work that it must stop.
     StopIgnored,
     /// A worker begins again what it ended, when the order comes twice.
     OrderBegunTwice,
@@ -50,7 +50,7 @@ sabotages! {
     LeasesEndEarly,
     /// An agent that asks again calls it another call.
     AgentCallRenamed,
-    /// Some answers to agents vanish, and nobody asks again.
+    /// Some answers to agents are lost, and the agents do not ask again.
     AgentAnswerLost,
 }
 
@@ -67,7 +67,7 @@ impl Sabotage {
         }
     }
 
-    /// What a process does not find, and how it finds the rest.
+    /// Rows that a process does not find, and the order in which it finds the others.
     pub(super) fn forgets(self, is_first: bool) -> Forgets {
         let later = |sabotage| self == sabotage && !is_first;
         Forgets {

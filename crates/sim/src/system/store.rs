@@ -14,7 +14,7 @@ use windlass_store::{Applied, Store, StoreError, Tenant, Write};
 
 use crate::rng::Rng;
 
-/// What becomes of one write, apart from what the store itself makes of it.
+/// Fate of one write, apart from the answer of the store itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
     #[default]
@@ -25,7 +25,7 @@ pub enum Fate {
     FailedKept,
 }
 
-/// What a sabotaged disk does in a crash.
+/// Behaviour of a sabotaged disk in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crash {
     Sound,
@@ -61,15 +61,17 @@ impl Depot {
         }
     }
 
-    /// What a batch would be answered, without writing it.
+    /// Returns the answer to a batch without writing it.
     pub fn foretell(&self, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
         match self {
             Depot::Memory(store) => store.foretell(batch),
-            Depot::File(_) => Err(StoreError::Io("nobody knows what a file will answer".into())),
+            Depot::File(_) => {
+                Err(StoreError::Io("the answer of a file is not known before the write".into()))
+            }
         }
     }
 
-    /// What a worker keeps is on disk before it goes on.
+    /// Data that a worker keeps is on disk before the worker continues.
     pub fn keep(&mut self, tenant: &Tenant, artifact: &Artifact) -> Result<(), StoreError> {
         match self {
             Depot::Memory(store) => {

@@ -12,12 +12,12 @@ use windlass_engine::{Answer, Wake};
 use windlass_kernel::{ExecutionId, ManualOutcome, Phase, RunState, StartWhen};
 use windlass_store::{Applied, DefinitionId, Letter, Mail, MailId, Query, Reader, Status, Write};
 
-/// Whoever finds nobody tries again after this.
+/// Time after which a user who got no answer tries again.
 const AGAIN_MS: u64 = 700;
-/// In so many of a hundred times somebody's script runs wild; more than fits in one commit.
+/// Percentage of scripts that send more requests than fit in one commit.
 const FLOODS: u64 = 1;
 const FLOOD: usize = 300;
-/// Whoever waits for an answer through the inbox looks this often.
+/// Interval at which a user looks for an answer in the inbox.
 const LOOK_MS: u64 = 1_500;
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Users {
         self.started >= plan.starts.len() && self.letters == 0
     }
 
-    /// Asked of that life of the engine and not answered.
+    /// Life of the engine to which the request was sent and in which it was not answered.
     pub fn unanswered(&self, life: u32) -> Option<&Wish> {
         self.memory.asks.iter().find(|ask| ask.life == life && ask.answer.is_none()).map(|ask| &ask.wish)
     }
@@ -59,7 +59,7 @@ impl World {
         let ask = &mut self.users.memory.asks[number];
         ask.life = life;
         let wish = ask.wish.clone();
-        self.telling.say(self.now, || format!("ask {number}: {wish:?}"));
+        self.log.record(self.now, || format!("ask {number}: {wish:?}"));
         let request = wish.request(number, &self.plan.definitions);
         self.wake(Wake::Ask(request, Ticket::User(number)));
         Ok(())
@@ -68,12 +68,12 @@ impl World {
     pub(super) fn answered(&mut self, number: usize, answer: Answer) -> Result<(), Broken> {
         let ask = &self.users.memory.asks[number];
         self.watch.was_answered(number, ask, &answer)?;
-        self.telling.say(self.now, || format!("ask {number} is answered: {answer:?}"));
+        self.log.record(self.now, || format!("ask {number} is answered: {answer:?}"));
         if ask.answer.is_some() {
             return Err(Broken::new("answered once", format!("ask {number} was answered twice")));
         }
         let wish = ask.wish.clone();
-        self.telling.hash(&format!("{answer:?}"));
+        self.log.hash_value(&format!("{answer:?}"));
         self.users.memory.asks[number].answer = Some(answer.clone());
         self.react(&wish, &answer);
         Ok(())
@@ -96,7 +96,7 @@ impl World {
                     self.agenda.plan(at, Happening::Wishes(Wish::Await(*id)));
                 }
             }
-            // It waits for people: whoever watches looks again later.
+            // The execution waits for people, so the user looks again later.
             (Wish::Await(id), Answer::Rested(Phase::Paused)) => {
                 let at = self.now + 3_000;
                 self.agenda.plan(at, Happening::Wishes(Wish::Await(*id)));
@@ -106,8 +106,8 @@ impl World {
         }
     }
 
-    /// The engine is gone: whoever had no answer knows nothing, and asks again.
-    pub(super) fn nobody_answers(&mut self, life: u32) {
+    /// Repeats the requests that were not answered when the engine ended: their outcome is unknown.
+    pub(super) fn repeat_unanswered(&mut self, life: u32) {
         let open = |ask: &&Ask| ask.life == life && ask.answer.is_none();
         let wishes: Vec<Wish> =
             self.users.memory.asks.iter().filter(open).map(|ask| ask.wish.clone()).collect();
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// Somebody runs something, as soon as everything is defined.
+    /// Starts an execution as soon as everything is defined.
     pub(super) fn starts(&mut self) -> Result<(), Broken> {
         if self.users.defined.len() < self.plan.definitions.len() {
             self.agenda.plan(self.now + AGAIN_MS, Happening::Starts);
@@ -169,7 +169,7 @@ impl World {
         self.wishes(wish)
     }
 
-    /// What people can do about an execution, as its state on disk says.
+    /// Actions that people can take on an execution, according to its state on disk.
     fn waiting_for_people(&mut self, id: ExecutionId) -> Result<Vec<Wish>, Broken> {
         let stored = self.eyes.load(id).map_err(broken)?;
         let Some(state) = stored.map(|stored| stored.state) else { return Ok(Vec::new()) };
@@ -219,12 +219,12 @@ impl World {
         Ok(())
     }
 
-    /// From another process: an input goes to the inbox, and its answer is looked for there.
+    /// Sends a request from another process: its input goes to the inbox, and its answer is read there.
     fn write_letter(&mut self, number: usize) -> Result<(), Broken> {
         let wish = self.users.memory.asks[number].wish.clone();
         let (Some(to), Some(input)) = (wish.about(), wish.input(number)) else { return Ok(()) };
         let mail = Mail { to, letter: Letter::Input(input), answered: true, at: self.wall() };
-        self.telling.say(self.now, || format!("ask {number}, by letter: {wish:?}"));
+        self.log.record(self.now, || format!("ask {number}, by letter: {wish:?}"));
         let batch = [Write::Accept(mail)];
         let applied = self.depot.write(&batch, Fate::Synced).map_err(broken)?;
         self.watch.synced(&batch, &applied, &mut self.eyes)?;
@@ -241,7 +241,7 @@ impl World {
             return Ok(());
         };
         self.users.letters -= 1;
-        self.telling.say(self.now, || format!("the letter of ask {number} is answered: {answer:?}"));
+        self.log.record(self.now, || format!("the letter of ask {number} is answered: {answer:?}"));
         if answer.is_ok() {
             let ask = &self.users.memory.asks[number];
             self.watch.was_answered(number, ask, &Answer::Accepted)?;

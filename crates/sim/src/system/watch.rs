@@ -77,8 +77,10 @@ impl Watch {
                     }
                 }
                 (Write::Commit(commit), refused) => {
-                    let what =
-                        format!("{refused:?} for a commit of {}, and nobody else writes", commit.execution);
+                    let what = format!(
+                        "{refused:?} for a commit of {}, although there is no other writer",
+                        commit.execution
+                    );
                     return Err(Broken::new("one writer", what));
                 }
                 _ => {}
@@ -88,7 +90,7 @@ impl Watch {
         self.mail.written(batch, applied, reader)
     }
 
-    /// After a crash: everything that was there is there, and nothing but the batch on its way can have come.
+    /// Checks the disk after a crash: no row is lost, and only rows of the batch in progress may have been added.
     pub fn recovered(
         &mut self,
         outstanding: Option<&[Write]>,
@@ -125,7 +127,7 @@ impl Watch {
         self.mail.recovered(outstanding, kept > 0, reader)
     }
 
-    /// Reads what the journal gained, and holds the rows to it. Tells how many records came.
+    /// Reads the new records of the journal and compares the rows with them. Returns how many records came.
     fn look(&mut self, id: ExecutionId, reader: &mut impl Reader) -> Result<usize, Broken> {
         let known = self.shadows.get(&id).map_or(0, Shadow::version);
         let rows = reader.journal(id, known, usize::MAX).map_err(store)?;
@@ -191,7 +193,7 @@ impl Watch {
         self.shadows.values().flat_map(Shadow::records)
     }
 
-    /// What is left to be done, if anything: every execution must end in a kind world (K8).
+    /// Lists unfinished work. In a kind world every execution must end (K8).
     pub fn unrest(&self, reader: &mut impl Reader) -> Result<Vec<String>, Broken> {
         let mut left = Vec::new();
         for (id, shadow) in &self.shadows {
@@ -200,15 +202,18 @@ impl Watch {
             }
         }
         let mail = reader.inbox(None, EXECUTIONS_MAX).map_err(store)?;
-        left.extend(mail.iter().map(|mail| format!("mail {} to {} lies in the inbox", mail.id.0, mail.to)));
+        left.extend(mail.iter().map(|mail| format!("mail {} to {} is in the inbox", mail.id.0, mail.to)));
         let stops = reader.stops(None, EXECUTIONS_MAX).map_err(store)?;
         left.extend(stops.iter().map(|stop| {
-            format!("step-run {:?} of {} was to stop, and nobody said it has", stop.run, stop.execution)
+            format!(
+                "step-run {:?} of {} was ordered to stop, and it was not reported as stopped",
+                stop.run, stop.execution
+            )
         }));
         Ok(left)
     }
 
-    /// At the very end: the whole disk once more, from its first record on.
+    /// Reads the whole disk again at the end, from its first record on.
     pub fn over(&self, reader: &mut impl Reader) -> Result<(), Broken> {
         for (id, shadow) in &self.shadows {
             let journal = whole(reader, *id)?;

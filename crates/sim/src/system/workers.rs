@@ -34,9 +34,9 @@ struct Running {
     session: Session,
     wake_at: u64,
     bench: BTreeMap<Unit, Bench>,
-    /// In which life of the engine each order was given.
+    /// Life of the engine in which each order was given.
     ordered_in: BTreeMap<Unit, u32>,
-    /// The session that each registration was first answered with: nobody listens for the orders of another.
+    /// First session of each registration. Orders of other sessions are ignored.
     sessions: BTreeMap<u64, SessionId>,
 }
 
@@ -100,7 +100,7 @@ impl World {
             ordered_in: BTreeMap::new(),
             sessions: BTreeMap::new(),
         });
-        self.telling.say(now, || format!("worker {worker} starts"));
+        self.log.record(now, || format!("worker {worker} starts"));
         self.feed(worker, Input::Tick)
     }
 
@@ -123,7 +123,7 @@ impl World {
 
     pub(super) fn worker_is_gone(&mut self, worker: usize) {
         let Some(process) = self.workers[worker].process.take() else { return };
-        self.telling.say(self.now, || format!("worker {worker} is gone"));
+        self.log.record(self.now, || format!("worker {worker} is gone"));
         for unit in process.bench.keys() {
             self.watch.leases.end(*unit);
         }
@@ -134,7 +134,7 @@ impl World {
         if self.plan.embedded || !self.workers[worker].is_up() {
             return Ok(());
         }
-        self.telling.say(self.now, || format!("worker {worker} is asked to stop"));
+        self.log.record(self.now, || format!("worker {worker} is asked to stop"));
         self.feed(worker, Input::Shutdown { grace_ms: SHUTDOWN_GRACE_MS })
     }
 
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// A message finds the engine, or nobody.
+    /// Delivers a message if the engine runs; otherwise it is lost.
     pub(super) fn reaches(&mut self, worker: usize, life: u32, sent: Sent) -> Result<(), Broken> {
         let call = sent.call.clone();
         self.wake(Wake::Call(call, Ticket::Worker { worker, life, sent: Box::new(sent) }));
@@ -283,7 +283,8 @@ impl World {
         let unit = work.unit;
         let Some(process) = &self.workers[worker].process else { return Ok(()) };
         let ordered_in = process.ordered_in.get(&unit).copied().unwrap_or(self.life);
-        self.telling.say(self.now, || format!("worker {worker} begins {}", super::telling::unit(unit)));
+        self.log
+            .record(self.now, || format!("worker {worker} begins {}", super::event_text::format_unit(unit)));
         self.watch.begun(unit, ordered_in)?;
         self.put_on_bench(worker, work)
     }

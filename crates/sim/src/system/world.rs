@@ -4,9 +4,9 @@ use super::agenda::Agenda;
 use super::engine::{Process, broken};
 use super::network::Network;
 use super::plan::{EPOCH, Mishap, Plan};
+use super::report::EventLog;
 use super::sabotage::Sabotage;
 use super::store::{Crash, Depot, Fate, Forgets, SystemReader};
-use super::story::Telling;
 use super::users::Users;
 use super::watch::{Watch, Wish};
 use super::workers::{Heard, Sent, Worker};
@@ -94,7 +94,7 @@ pub(super) enum Happening {
     Straggles,
     Kind,
     Help,
-    /// Somebody looks whether timers are on time.
+    /// Checks whether timers fire on time.
     Inspects,
 }
 
@@ -103,11 +103,11 @@ pub(super) struct World {
     pub rng: Rng,
     /// True time, in milliseconds since the beginning.
     pub now: u64,
-    /// What the wall clock is off.
+    /// Offset of the wall clock.
     pub off: i64,
     pub agenda: Agenda<Happening>,
     pub depot: Depot,
-    /// What the oracle and the people look at the disk with.
+    /// Reader of the disk for the oracle and the users.
     pub eyes: SystemReader,
     pub engine: Option<Process>,
     pub life: u32,
@@ -116,7 +116,7 @@ pub(super) struct World {
     pub users: Users,
     pub watch: Watch,
     pub sabotage: Option<Sabotage>,
-    pub telling: Telling,
+    pub log: EventLog,
     pub kind: bool,
     pub counts: Counts,
     /// Since then nothing has kept the engine from its timers.
@@ -145,7 +145,7 @@ pub struct Counts {
 }
 
 impl World {
-    pub fn new(seed: u64, sabotage: Option<Sabotage>, telling: Telling) -> Result<World, Broken> {
+    pub fn new(seed: u64, sabotage: Option<Sabotage>, log: EventLog) -> Result<World, Broken> {
         let mut rng = Rng::new(seed);
         let mut plan = Plan::draw(seed, &mut rng);
         plan.on_file &= sabotage.is_none();
@@ -171,7 +171,7 @@ impl World {
             workers,
             watch,
             sabotage,
-            telling,
+            log,
             kind: false,
             counts: Counts::default(),
             calm_since: 0,
@@ -238,7 +238,7 @@ impl World {
                 return self.end();
             }
         }
-        Err(self.stuck("the world goes on and on")?)
+        Err(self.stuck("the world does not end")?)
     }
 
     fn count(&mut self, at: u64) -> Result<(), Broken> {
@@ -246,7 +246,7 @@ impl World {
         self.now = self.now.max(at);
         self.counts.happenings += 1;
         if self.happened > 2_000 {
-            return Err(Broken::new("K8", "time stands still: something is done again and again"));
+            return Err(Broken::new("K8", "the simulated time does not advance: the same event repeats"));
         }
         Ok(())
     }
@@ -270,7 +270,7 @@ impl World {
     }
 
     fn happen(&mut self, happening: Happening) -> Result<(), Broken> {
-        self.telling.mark(self.now, &happening);
+        self.log.hash_happening(self.now, &happening);
         match happening {
             Happening::EngineStarts => self.engine_starts(),
             Happening::Turn { life } => self.turn(life),
@@ -311,12 +311,12 @@ impl World {
                 Ok(())
             }
             Mishap::LinkCut { worker, for_ms } => {
-                self.telling.say(self.now, || format!("the link to worker {worker} is cut for {for_ms} ms"));
+                self.log.record(self.now, || format!("the link to worker {worker} is cut for {for_ms} ms"));
                 self.network.cut(worker, self.now + for_ms);
                 Ok(())
             }
             Mishap::ClockJumps(by) => {
-                self.telling.say(self.now, || format!("the wall clock jumps by {by} ms"));
+                self.log.record(self.now, || format!("the wall clock jumps by {by} ms"));
                 self.off += by;
                 self.disturbed(self.now + WINDOW_MS);
                 Ok(())
@@ -324,17 +324,17 @@ impl World {
         }
     }
 
-    /// Somebody who had a lease once writes under it, as if nothing had happened: the disk refuses it.
+    /// A worker writes under a lease that it lost long ago. The disk must refuse it.
     fn straggles(&mut self) -> Result<(), Broken> {
         let Some(batch) = self.watch.straggler(&mut self.rng) else { return Ok(()) };
-        self.telling.say(self.now, || "somebody writes under a lease of long ago".to_owned());
+        self.log.record(self.now, || "a worker writes under an expired lease".to_owned());
         let applied = self.depot.write(&batch, Fate::Synced).map_err(broken)?;
         self.watch.synced(&batch, &applied, &mut self.eyes)
     }
 
-    /// From here on nothing goes wrong any more, and people look after everything that waits for them.
+    /// Begins the time in which nothing goes wrong any more and people answer everything that waits for them.
     fn be_kind(&mut self) -> Result<(), Broken> {
-        self.telling.say(self.now, || "the world becomes kind".to_owned());
+        self.log.record(self.now, || "faults end; the world is kind from here on".to_owned());
         self.kind = true;
         self.network.be_kind();
         self.plan.disk.slow = 0;
@@ -383,7 +383,7 @@ impl World {
         self.counts.simulated_ms = self.now;
         self.counts.rest_ms = self.now - self.plan.trouble_ms;
         for record in self.watch.records() {
-            self.telling.hash(record);
+            self.log.hash_value(record);
         }
         Ok(())
     }

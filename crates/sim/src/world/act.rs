@@ -106,7 +106,7 @@ impl World {
         let accepted = self.give(input.clone(), shown)?;
         self.remember(accepted, input);
         if accepted && self.rng.percent(self.trouble / 4) {
-            // Somebody contradicts what was already accepted.
+            // A user contradicts an answer that was already accepted.
             let other = Reply::Done { n: 77 };
             let at = self.now + self.rng.between(0, 2_000) as i64;
             self.agenda.plan(at, Happening::Answer { firing, fence, reply: other, sets: None });
@@ -114,7 +114,7 @@ impl World {
         Ok(())
     }
 
-    /// Accepted answers may come again.
+    /// Accepted answers may be sent again.
     fn remember(&mut self, accepted: bool, input: Input) {
         if accepted && self.rng.percent(10 + self.trouble / 2) {
             let at = self.now + self.rng.between(0, 4_000) as i64;

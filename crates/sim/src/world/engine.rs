@@ -1,5 +1,5 @@
-//! The engine's part in the simulated world: it gives inputs to the kernel, loads what decisions need, folds
-//! the records in and lets the world see what came of it. A sabotage sits between decide and evolve.
+//! The engine's part in the simulated world: it passes inputs to the kernel, loads the values that decisions need,
+//! folds the records in and shows the consequences to the world. A sabotage acts between decide and evolve.
 
 use super::World;
 use super::happen::Happening;
@@ -11,7 +11,8 @@ use crate::seen::What;
 use windlass_kernel::*;
 
 impl World {
-    /// Gives an input to the kernel. Accepted: its records are applied and shown, and what they lead to is planned.
+    /// Passes an input to the kernel. If it is accepted, its records are applied and shown, and their consequences are
+    /// planned.
     pub(super) fn give(
         &mut self,
         mut input: Input,
@@ -51,7 +52,7 @@ impl World {
         Err(Broken::new("R4", format!("values are asked for again and again for {input:?}")))
     }
 
-    /// Folds records in, and goes on while the kernel says that there is more.
+    /// Folds records in until the kernel has no more of them.
     fn apply(&mut self, mut decision: Decision) -> Result<(), Broken> {
         loop {
             let mut expected = self.state.clone();
@@ -115,7 +116,7 @@ impl World {
                 _ => Happening::Nonsense,
             };
             if ask == Happening::Hold {
-                // Nobody forgets a pause for ever; some cancel instead.
+                // Every pause ends at some time; some users cancel instead.
                 let later = at + self.rng.between(1, span) as i64;
                 self.agenda.plan(later, Happening::Resume);
             }

@@ -1,4 +1,4 @@
-//! What becomes of work once it is out: planned the moment it is seen.
+//! Consequences of dispatched work, planned when the dispatch is seen.
 
 use super::World;
 use super::happen::Happening;
@@ -61,7 +61,7 @@ impl World {
         if self.rng.percent(self.trouble / 4) {
             let generation = self.state.head.generation;
             let started = self.rng.percent(70);
-            // Whoever is lost may still answer, too late.
+            // A lost worker may still answer, too late.
             if self.rng.percent(50) {
                 let late = self.reply();
                 self.plan_in(3 * LEASE_MS, Happening::Answer { firing, fence, reply: late, sets: None });

@@ -1,4 +1,4 @@
-//! What can happen from outside, and when it is planned to.
+//! Events from outside, and the times that they are planned for.
 
 use crate::seen::{Firing, Reply, Verdict, Wish};
 use std::cmp::Reverse;

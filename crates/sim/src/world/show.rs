@@ -1,4 +1,4 @@
-//! From records to what a user sees.
+//! Translation of records to observations of a user.
 
 use super::World;
 use crate::invariants::Broken;
@@ -6,7 +6,7 @@ use crate::seen::{Firing, Of, Status, Waits, What};
 use windlass_kernel::*;
 
 impl World {
-    /// What a user sees of an event; `self.state` is the state before it.
+    /// Returns the observations that follow from an event; `self.state` is the state before it.
     pub(super) fn show(&mut self, event: &Event) -> Vec<What> {
         match event {
             Event::Offered { run, fence, attempt, .. } => self.dispatched(*run, *fence, *attempt),

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use windlass_sim::system::campaign::{self, Summary};
-use windlass_sim::system::{Violation, tell};
+use windlass_sim::system::{Violation, describe};
 
 impl Sim {
     pub(super) fn run_system(&self) -> anyhow::Result<ExitCode> {
-        if self.tell {
-            print!("{}", tell(self.seed));
+        if self.events {
+            print!("{}", describe(self.seed));
             return Ok(ExitCode::SUCCESS);
         }
         let started = Instant::now();
@@ -102,7 +102,7 @@ impl Sim {
                 let seeds = counted(count as u64, "seed");
                 writeln!(
                     out,
-                    "{seeds} broke a rule; `windlass sim --system --seed N --tell` prints the events of one"
+                    "{seeds} broke a rule; `windlass sim --system --seed N --events` prints the events of one"
                 )?;
             }
         }

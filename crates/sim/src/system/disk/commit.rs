@@ -1,4 +1,4 @@
-//! One commit on the disk: first everything that must hold, then its rows.
+//! One commit on the disk: first its checks, then its rows.
 
 use super::{Disk, Entry, ExecutionRows, Journaled, StoredRun};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use windlass_store::{
     seal,
 };
 
-/// What the rules want to know about one commit.
+/// Facts for the rules about one commit.
 struct Lookups<'d> {
     disk: &'d Disk,
     commit: &'d Commit,
@@ -166,7 +166,8 @@ impl ExecutionRows {
     fn run(&mut self, row: &RunRow, lease: Option<&Lease>) -> Result<(), StoreError> {
         let found = self.runs.get(&row.run).map(|run| run.row.class);
         if found != row.before {
-            let what = format!("step-run {:?} lies as {found:?}, the commit says {:?}", row.run, row.before);
+            let what =
+                format!("step-run {:?} is stored as {found:?}, the commit expects {:?}", row.run, row.before);
             return Err(StoreError::Corrupt(what));
         }
         match &row.after {

@@ -1,4 +1,4 @@
-//! Reading the disk: every call sees the state at its moment and stands alone.
+//! Reads from the disk. Every call sees the state of its moment and is independent of the others.
 
 use super::{Disk, ExecutionRows, Journaled, Post};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -154,7 +154,7 @@ impl Reader for DiskReader {
     fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError> {
         match self.disk().inbox.get(&mail) {
             Some(post) => Ok(post.answer.clone()),
-            None => Err(StoreError::Corrupt(format!("nobody waits for an answer to mail {}", mail.0))),
+            None => Err(StoreError::Corrupt(format!("mail {} has no waiting sender", mail.0))),
         }
     }
 

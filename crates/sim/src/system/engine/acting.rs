@@ -1,4 +1,4 @@
-//! What the lane wants done, done in the simulated world. The oracle hears every word before anybody else.
+//! Actions of the lane, carried out in the simulated world. The oracle sees each of them first.
 
 use super::Ticket;
 use crate::invariants::Broken;
@@ -31,7 +31,7 @@ impl World {
             Effect::Serve(request, _) => {
                 Err(Broken::new("protocol", format!("no simulated worker asks for {request:?}")))
             }
-            // Nobody watches here.
+            // The simulation has no subscribers.
             Effect::Changed(_) => Ok(()),
             Effect::Stopped => self.stopped(),
             Effect::Quarantined(id, reason) => {
@@ -40,7 +40,7 @@ impl World {
             Effect::Fatal(fatal) => match fatal {
                 windlass_engine::Fatal::Store(_) => self.engine_dies("its disk failed"),
                 windlass_engine::Fatal::Died => {
-                    Err(Broken::new("legality", format!("the engine gives up: {fatal}")))
+                    Err(Broken::new("legality", format!("the engine fails: {fatal}")))
                 }
             },
         }
@@ -75,16 +75,16 @@ impl World {
             (Call::Checkpoint(checkpoint), Reply::Verdict(verdict)) => {
                 let unit = checkpoint.unit;
                 self.watch.kept(unit, &checkpoint.cursor, *verdict, &mut self.eyes)?;
-                self.telling.say(self.now, || format!("checkpoint of {}: {verdict:?}", name(unit)));
+                self.log.record(self.now, || format!("checkpoint of {}: {verdict:?}", name(unit)));
             }
             (Call::Report(report), Reply::Verdict(verdict)) => {
                 self.watch.judged(report, *verdict)?;
-                self.telling.say(self.now, || format!("report of {}: {verdict:?}", name(report.unit)));
+                self.log.record(self.now, || format!("report of {}: {verdict:?}", name(report.unit)));
             }
             (Call::Agent(call), Reply::Agent(answer)) => {
                 self.watch.agent_was_answered(call, answer)?;
-                self.telling
-                    .say(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
+                self.log
+                    .record(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
                 if self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30) {
                     return Ok(());
                 }
@@ -110,9 +110,9 @@ impl World {
     fn order(&mut self, session: SessionId, order: Order) -> Result<(), Broken> {
         self.watch.ordered(session, &order)?;
         let Some(engine) = &self.engine else { return Ok(()) };
-        // Nobody listens under a session that the process does not know.
+        // Messages for a session that the process does not know are dropped.
         let Some((worker, life, caller)) = engine.sessions.get(&session).cloned() else { return Ok(()) };
-        self.telling.say(self.now, || match &order {
+        self.log.record(self.now, || match &order {
             Order::Run(work) => format!("worker {worker} gets {} of step {}", name(work.unit), work.step),
             Order::Stop { unit, .. } => format!("worker {worker} is ordered to stop {}", name(*unit)),
             Order::Unknown => format!("worker {worker} learns that its session is unknown"),
@@ -137,7 +137,7 @@ impl World {
     /// The engine ended because it was asked to: everyone who asked has been answered.
     fn stopped(&mut self) -> Result<(), Broken> {
         let Some(engine) = self.engine.take() else { return Ok(()) };
-        self.telling.say(self.now, || "the engine has stopped".to_owned());
+        self.log.record(self.now, || "the engine has stopped".to_owned());
         if !engine.writing.is_empty() {
             return Err(Broken::new("stop", "the engine stopped with a batch on its way to the disk"));
         }
@@ -150,5 +150,5 @@ impl World {
 }
 
 pub(in crate::system) fn name(unit: windlass_protocol::Unit) -> String {
-    crate::system::telling::unit(unit)
+    crate::system::event_text::format_unit(unit)
 }

@@ -1,4 +1,4 @@
-//! The production store over a file. A crash copies the file as a dying machine would leave it: whatever was synced,
+//! The production store over a file. A crash copies the file as a dying machine would leave it: everything that was synced,
 //! and of the batch on its way as many bytes as chance has it.
 
 use super::Fate;
@@ -13,7 +13,7 @@ use windlass_store::{Applied, Artifacts, Store, StoreError, Write};
 #[derive(Debug)]
 pub struct FileStore {
     folder: TempDir,
-    /// Counts the copies: each crash goes on in a new one.
+    /// Number of the copy. Each crash continues in a new one.
     copy: u32,
     open: Sqlite,
 }
@@ -39,7 +39,7 @@ impl FileStore {
         }
     }
 
-    /// Of all copies: what was once on disk stays.
+    /// Folder of all copies: data that was once on disk stays there.
     pub fn artifacts(&self) -> Artifacts {
         self.open.artifacts()
     }
@@ -52,7 +52,7 @@ impl FileStore {
         let from = place(self.folder.path(), self.copy);
         let before = length(&log(&from))?;
         if let Some(batch) = outstanding {
-            // What it answers reaches nobody.
+            // Its answer is lost.
             let _ = self.open.write(batch);
         }
         let after = length(&log(&from))?;

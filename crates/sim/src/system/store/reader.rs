@@ -27,7 +27,7 @@ impl From<SqliteReader> for Source {
     }
 }
 
-/// What a sabotaged reader does not tell after a restart.
+/// Rows that a sabotaged reader omits after a restart.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::system) struct Forgets {
     pub timers: bool,
@@ -35,7 +35,7 @@ pub(in crate::system) struct Forgets {
     pub leases: bool,
     pub offers: bool,
     pub unfinished: bool,
-    /// Of mail.
+    /// Order of mail.
     pub order: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What the engine tells agents, measured by what is on disk at that moment (K7): the decision is there, and so is the end
-//! of what it began.
+//! Answers of the engine to agents, compared with the data on disk at that moment (K7): the decision is there, and so
+//! is the end of the work that it began.
 
 use super::Watch;
 use super::journal::Shadow;
@@ -39,13 +39,13 @@ impl Watch {
     }
 }
 
-/// An agent that asked for a pause goes on when the execution is released, and when its outcome is decided: a draining
-/// execution waits for what is in flight.
+/// Returns whether the event ends the hold of an agent that asked for a pause: the execution was released, or its
+/// outcome is decided. A draining execution waits for work in flight.
 fn ends_hold(event: &Event) -> bool {
     matches!(event, Event::Released { .. } | Event::Draining { .. })
 }
 
-/// What was decided under that name, and the number of its record.
+/// Returns the decision of that name and the number of its record.
 fn decision<'s>(shadow: &'s Shadow, agent: RunId, name: &str) -> Option<(usize, &'s AgentDecision)> {
     shadow.records().enumerate().find_map(|(number, record)| match &record.event {
         Event::AgentDecided { run, call, decision } if *run == agent && call == name => {

@@ -1,4 +1,4 @@
-//! What the engine says to workers, measured by what is on disk at that moment (K7).
+//! Answers of the engine to workers, compared with the data on disk at that moment (K7).
 
 use super::Watch;
 use super::journal::Shadow;
@@ -52,7 +52,7 @@ impl Watch {
         let open = is_open(&self.shadows, report.unit);
         let generation = self.shadows.get(&execution).map(|shadow| shadow.state.head.generation);
         match (verdict, answer) {
-            // The execution began again: what was before changes nothing, whatever it says.
+            // The execution restarted, so reports of earlier generations change nothing.
             (Verdict::Stale, _) if generation > Some(report.unit.generation()) => Ok(()),
             // A worker that gave its work up says so; that is a loss, and no answer.
             (Verdict::Accepted, None) if report.outcome == Outcome::Stopped && !open => Ok(()),
@@ -77,7 +77,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The verdict on a checkpoint: one that is kept lies with its offer, until the offer is answered.
+    /// The verdict on a checkpoint: one that is kept is stored with its offer until the offer is answered.
     pub fn kept(
         &self,
         unit: Unit,

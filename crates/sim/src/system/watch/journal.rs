@@ -33,7 +33,7 @@ impl Shadow {
             return Err(Broken::new("K1", "a journal does not begin with its creation"));
         };
         let Some(net) = nets.get(&created.net) else {
-            return Err(Broken::new("K1", "an execution of a net that nobody defined"));
+            return Err(Broken::new("K1", "an execution of a net that was never defined"));
         };
         Ok(Shadow {
             net: net.clone(),
@@ -136,7 +136,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// What was durable once is durable for ever.
+    /// Records that were durable once stay durable.
     pub fn is_prefix_of(&self, id: ExecutionId, journal: &[Record]) -> Result<(), Broken> {
         if journal.len() < self.journal.len() || journal[..self.journal.len()] != self.journal {
             let what = format!(

@@ -1,4 +1,4 @@
-//! Who may work on what, and who does: leases as the disk has them, and work as the workers run it.
+//! Leases on disk, and the work that the workers run under them.
 
 use super::journal::Shadow;
 use crate::invariants::Broken;
@@ -18,7 +18,7 @@ type Shadows = BTreeMap<ExecutionId, Shadow>;
 #[derive(Debug, Default)]
 pub(in crate::system) struct Leases {
     granted: BTreeMap<Unit, u64>,
-    /// When each lease was given, on the wall clock.
+    /// Time of each lease by the wall clock.
     claimed: BTreeMap<Unit, Millis>,
     /// The engine's life in which each session was opened.
     sessions: BTreeMap<u64, u32>,
@@ -26,7 +26,7 @@ pub(in crate::system) struct Leases {
     pub life: u32,
     begun: BTreeSet<Unit>,
     running: BTreeSet<Unit>,
-    /// The engine has written down that nobody ever began these.
+    /// Units that never began, according to the engine's rows.
     never: BTreeSet<Unit>,
     /// Sessions of workers that ended in order and gave back what they had.
     left: BTreeSet<u64>,
@@ -68,7 +68,7 @@ fn is_taken_whole(shadows: &Shadows, execution: ExecutionId) -> bool {
     shadows.get(&execution).is_some_and(|shadow| shadow.net.policy().affinity == Affinity::OneWorker)
 }
 
-/// The worker reported that the work goes on later.
+/// The worker reported that the work continues later.
 fn has_given_way(shadows: &Shadows, unit: Unit) -> bool {
     let (execution, run, fence) = parts(unit);
     let answer = shadows.get(&execution).and_then(|shadow| shadow.answers.get(&(run, fence)));
@@ -118,7 +118,7 @@ impl Leases {
             (Write::Checkpoint { execution, run, fence, cursor }, Applied::Done) => {
                 let unit = unit(*execution, *run, *fence);
                 if !is_open(shadows, unit) || !self.granted.contains_key(&unit) {
-                    let what = format!("a checkpoint was kept for {unit:?}, which nobody has");
+                    let what = format!("a checkpoint was kept for {unit:?}, which is leased to no worker");
                     return Err(Broken::new("K3", what));
                 }
                 let attempt = attempt(shadows, *execution, *run);
@@ -176,8 +176,8 @@ impl Leases {
         Ok(())
     }
 
-    /// A lease that was let run out: whoever had it must be done with it before. Leases of an engine that died are
-    /// taken back at once; what their workers still do changes nothing.
+    /// Checks a lease that expired: its worker must have ended the work before. Leases of an engine that died are
+    /// revoked at once; later reports of their workers change nothing.
     fn gone(&self, unit: Unit) -> Result<(), Broken> {
         if self.is_alive(unit) {
             return Err(Broken::new(
@@ -188,7 +188,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Its worker ended in order, or with the engine that gave it the work: that it had begun is not held against it.
+    /// Returns whether its worker ended in order, or with the engine that assigned the work: then it may have begun.
     fn is_given_back(&self, unit: Unit) -> bool {
         let Some(session) = self.granted.get(&unit) else { return false };
         self.left.contains(session) || self.sessions.get(session) != Some(&self.life)
@@ -200,7 +200,8 @@ impl Leases {
         self.running.contains(&unit) && life == Some(&self.life)
     }
 
-    /// An order to run goes out: the offer is open on disk, leased to that session, and goes on where it was left.
+    /// Checks an order to run: the offer is open on disk, is leased to that session, and continues at its last
+    /// checkpoint.
     pub fn ordered(&self, session: SessionId, work: &Work, shadows: &Shadows) -> Result<(), Broken> {
         let unit = work.unit;
         if !is_open(shadows, unit) || self.granted.get(&unit) != Some(&session.0) {
@@ -216,7 +217,7 @@ impl Leases {
         if shadow.is_some_and(|shadow| shadow.records().any(|record| stopped(&record.event))) {
             return Err(Broken::new("stopped work", format!("{unit:?} is to stop and was handed out")));
         }
-        // An order that is said again is for whoever never heard it.
+        // A repeated order is for a worker that did not receive the first one.
         if self.begun.contains(&unit) {
             return Ok(());
         }
@@ -267,14 +268,14 @@ impl Leases {
             return Err(Broken::new("done once", format!("{unit:?} is done on disk and runs again")));
         }
         if self.never.contains(&unit) && !stray {
-            let what = format!("{unit:?} was called lost before it began, and now it begins");
+            let what = format!("{unit:?} was reported lost before it began, and now it begins");
             return Err(Broken::new("lost, not started", what));
         }
         if !self.begun.insert(unit) {
             return Err(Broken::new("begun once", format!("{unit:?} was begun twice")));
         }
-        // A step of an execution that restarts as a whole has one attempt in a generation. It goes on if it gave its place
-        // back for a while.
+        // A step of an execution that restarts as a whole has one attempt in a generation. It continues if it released
+        // its slot for a while.
         let again = |other: &Unit| {
             (other.execution, other.run) == (unit.execution, unit.run)
                 && *other != unit
@@ -331,7 +332,7 @@ impl Leases {
                 return Err(Broken::new("durability", format!("a checkpoint of {unit:?} is gone")));
             }
         }
-        // The lease on an execution comes before those of its steps, whatever their order on disk is.
+        // The lease of an execution comes before those of its steps, in any order on disk.
         leases.sort_by_key(|lease| std::cmp::Reverse(lease.run));
         leases.iter().try_for_each(|lease| self.grant(lease, shadows))
     }
@@ -362,7 +363,7 @@ pub(super) fn survivors(
     Ok((kept, lost))
 }
 
-/// Attempts that go on where the last one stood count as one.
+/// Attempts that continue where the last one ended count as one.
 fn attempt(shadows: &Shadows, execution: ExecutionId, run: RunId) -> u32 {
     let Some(shadow) = shadows.get(&execution) else { return 0 };
     let Some(run) = shadow.state.run(run) else { return 0 };
@@ -374,7 +375,7 @@ const KEPT_MAX: u64 = 1_000;
 
 /// How far a pipeline has come: the calls it has made, and how often an agent was kept since.
 pub(super) fn calls(cursor: Option<&Value>) -> u64 {
-    // Beside the end of another execution it stands as the pipeline left it.
+    // Next to the end of another execution, the cursor is as the pipeline left it.
     let Some(cursor) = cursor.map(|cursor| cursor.get("then").unwrap_or(cursor)) else { return 0 };
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     number(&cursor["calls"]) * KEPT_MAX + number(&cursor["memo"]["kept"])

@@ -124,7 +124,7 @@ impl Mailbook {
         Ok(())
     }
 
-    /// Of the mail that the batch on its way was to settle: how much is settled, and how much is not.
+    /// Counts the mail of the batch in progress that is settled, and the mail that is not.
     pub fn survivors(
         &self,
         outstanding: &[Write],
@@ -143,7 +143,7 @@ impl Mailbook {
         Ok((kept, lost))
     }
 
-    /// After a crash the inbox says which of the batch on its way came to be.
+    /// Determines from the inbox, after a crash, how much of the batch in progress was written.
     pub fn recovered(
         &mut self,
         outstanding: &[Write],
@@ -182,7 +182,7 @@ impl Mailbook {
         Ok(())
     }
 
-    /// Whoever was asked for by a name that is known exists.
+    /// Checks that an execution exists for each accepted start of a known name.
     pub fn over(&self, shadows: &BTreeMap<ExecutionId, Shadow>) -> Result<(), Broken> {
         for (id, shadow) in shadows {
             for record in &shadow.journal {

@@ -1,4 +1,4 @@
-//! What users asked for and what they were answered. Every answer must be true, and stay true.
+//! Requests of users and the answers to them. Every answer must be true, and stay true.
 
 use super::Watch;
 use super::journal::Shadow;
@@ -118,7 +118,7 @@ fn inputs(number: usize) -> Value {
 }
 
 impl Watch {
-    /// An answer goes out to a user: what it says is on disk at this moment (K7).
+    /// Checks an answer to a user: its content is on disk at this moment (K7).
     pub fn was_answered(&self, number: usize, ask: &Ask, answer: &Answer) -> Result<(), Broken> {
         let untrue = |what: &str| {
             let message = format!("ask {number} ({:?}) was answered {answer:?}: {what}", ask.wish);
@@ -164,10 +164,10 @@ impl Watch {
             (Refusal::NoExecution(_), None) => None,
             (Refusal::NoExecution(_), Some(_)) => Some("it is on disk".into()),
             (Refusal::NoDefinition, _) => Some("every definition was registered".into()),
-            (Refusal::NotRetried(_), _) => Some("nobody named a step to begin at".into()),
+            (Refusal::NotRetried(_), _) => Some("the request names no step to begin at".into()),
             (Refusal::BadInputs(_), _) => Some("its inputs have no defaults".into()),
             (Refusal::HookTaken(_), _) => Some("no definition has a hook".into()),
-            (Refusal::KeyTaken, _) => Some("nobody gave a key".into()),
+            (Refusal::KeyTaken, _) => Some("the request has no key".into()),
             (Refusal::Quarantined { .. } | Refusal::NotQuarantined(_) | Refusal::Unreadable(_), _) => {
                 Some("every row can be read, and nothing is quarantined".into())
             }

@@ -27,12 +27,12 @@ pub(super) struct Agent {
     rounds: u64,
     /// How often it was kept.
     kept: u64,
-    /// What it has decided and has no answer to.
+    /// Decisions that it has no answer to.
     open: Option<AgentAsk>,
 }
 
 impl Agent {
-    /// Where an earlier worker or attempt left it, or at the beginning.
+    /// Begins at the state of an earlier worker or attempt, or at the beginning.
     fn of(call: &ToolCall, attempt: u32, rounds: u64) -> Agent {
         let tools = call.config.get("tools").and_then(Value::as_array).into_iter().flatten();
         let memo = call.memo.clone().unwrap_or_default();
@@ -91,9 +91,9 @@ impl World {
             0..=84 => AgentAsk::Execute { step, args: json!({ "a": agent.round }) },
             85..=91 => AgentAsk::Skip { step, reason: "it is not needed".into() },
             92..=97 => AgentAsk::Pause { reason: "is that right?".into() },
-            _ => {
-                AgentAsk::Fail { failure: Failure::new(ErrorClass::Unknown, "GAVE_UP", "the agent gives up") }
-            }
+            _ => AgentAsk::Fail {
+                failure: Failure::new(ErrorClass::Unknown, "GAVE_UP", "the agent failed the execution"),
+            },
         });
         self.agent_keeps(worker, unit)
     }
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// What came of a call. An answer to one that was answered before changes nothing.
+    /// Handles the result of a call. An answer to one that was answered before changes nothing.
     pub(super) fn agent_hears(
         &mut self,
         worker: usize,

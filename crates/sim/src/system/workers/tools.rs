@@ -33,7 +33,7 @@ pub(super) enum Waits {
     Kept,
     /// An agent's model.
     Thought,
-    /// What comes of an agent's call.
+    /// Result of an agent's call.
     Answer(String),
     Nothing,
 }
@@ -233,7 +233,7 @@ impl World {
         Ok(())
     }
 
-    /// What is over leaves the bench.
+    /// Removes finished work from the bench.
     pub(super) fn finished(&mut self, worker: usize) -> Vec<Input> {
         let Some(process) = &mut self.workers[worker].process else { return Vec::new() };
         let over: Vec<Unit> =
@@ -242,10 +242,10 @@ impl World {
         for unit in over {
             let Some(report) = process.bench.remove(&unit).and_then(|bench| bench.over) else { continue };
             self.watch.leases.end(unit);
-            self.telling.say(self.now, || {
+            self.log.record(self.now, || {
                 let how =
                     report.as_ref().map_or("it was stopped".to_owned(), |report| described(&report.outcome));
-                format!("worker {worker} is done with {}: {how}", super::super::telling::unit(unit))
+                format!("worker {worker} is done with {}: {how}", super::super::event_text::format_unit(unit))
             });
             inputs.push(Input::Ended { unit, report });
         }
@@ -258,7 +258,7 @@ fn described(outcome: &Outcome) -> String {
         Outcome::Done { .. } => "done".into(),
         Outcome::Failed(failure) => format!("failed, {}", failure.code),
         Outcome::Stopped => "stopped".into(),
-        Outcome::Later { delay_ms, .. } => format!("goes on in {delay_ms} ms"),
+        Outcome::Later { delay_ms, .. } => format!("continues in {delay_ms} ms"),
         Outcome::Child { .. } => "waits for another execution".into(),
     }
 }

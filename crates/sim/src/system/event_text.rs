@@ -1,50 +1,55 @@
-//! Writes and units in words that a reader can follow.
+//! Text of writes, units and definitions for the events of a world.
 
 use windlass_kernel::net::Work;
 use windlass_kernel::{Event, ExecutionId};
 use windlass_protocol::Unit;
 use windlass_store::{Applied, Definition, Letter, Mail, Write};
 
-/// The tail of an id is enough to tell executions of one world apart.
-pub(super) fn execution(id: ExecutionId) -> String {
+/// Formats the last characters of an id, which are different for all executions of a world.
+pub(super) fn format_execution(id: ExecutionId) -> String {
     let text = id.to_string();
     format!("…{}", &text[text.len() - 5..])
 }
 
-pub(super) fn unit(unit: Unit) -> String {
+pub(super) fn format_unit(unit: Unit) -> String {
     let (run, fence) = (unit.run & 0xffff_ffff, unit.fence & 0xffff_ffff);
-    format!("{}/run {run}/fence {fence}", execution(ExecutionId(unit.execution)))
+    format!("{}/run {run}/fence {fence}", format_execution(ExecutionId(unit.execution)))
 }
 
-pub(super) fn write(write: &Write, applied: &Applied) -> String {
+pub(super) fn format_write(write: &Write, applied: &Applied) -> String {
     let what = match write {
         Write::Commit(commit) => {
-            let events: Vec<String> = commit.records.iter().map(|record| event(&record.event)).collect();
-            let mail: Vec<String> = commit.mail.iter().map(letter).collect();
+            let events: Vec<String> =
+                commit.records.iter().map(|record| format_event(&record.event)).collect();
+            let mail: Vec<String> = commit.mail.iter().map(format_mail).collect();
             let mail = if mail.is_empty() { String::new() } else { format!("; mail {}", mail.join(", ")) };
             let taken: Vec<String> = commit.consumed.iter().map(|mail| mail.0.to_string()).collect();
             let taken =
                 if taken.is_empty() { String::new() } else { format!("; takes mail {}", taken.join(", ")) };
-            let name = execution(commit.execution);
+            let name = format_execution(commit.execution);
             format!("{name} from version {}: {}{mail}{taken}", commit.expected, events.join(", "))
         }
         Write::Define(definition) => format!("definition {}", definition.name),
         Write::Lease(lease) => {
-            format!("lease of {}", unit_of(lease.execution, lease.run.0, lease.fence.0))
+            format!("lease of {}", format_run(lease.execution, lease.run.0, lease.fence.0))
         }
         Write::Checkpoint { execution, run, fence, cursor } => {
-            format!("checkpoint of {} after {} calls", unit_of(*execution, run.0, fence.0), cursor["calls"])
+            format!(
+                "checkpoint of {} after {} calls",
+                format_run(*execution, run.0, fence.0),
+                cursor["calls"]
+            )
         }
-        Write::Accept(mail) => format!("mail {}", letter(mail)),
+        Write::Accept(mail) => format!("mail {}", format_mail(mail)),
         Write::Settle { mail, refused } => format!("mail {} is settled, refused {refused:?}", mail.0),
         Write::Fetched { mail } => format!("the answer to mail {} is fetched", mail.0),
         Write::Stopped(stop) => {
-            format!("{} has stopped", unit_of(stop.execution, stop.run.0, stop.fence.0))
+            format!("{} has stopped", format_run(stop.execution, stop.run.0, stop.fence.0))
         }
         Write::Log(_) => "log lines".to_owned(),
         Write::Net(_) => "a net".to_owned(),
         Write::Progress { execution, run, fence, .. } => {
-            format!("progress of {}", unit_of(*execution, run.0, fence.0))
+            format!("progress of {}", format_run(*execution, run.0, fence.0))
         }
         Write::Entry(_) => "an entry".to_owned(),
     };
@@ -55,12 +60,12 @@ pub(super) fn write(write: &Write, applied: &Applied) -> String {
     }
 }
 
-fn unit_of(execution: ExecutionId, run: u64, fence: u64) -> String {
-    unit(Unit { execution: execution.0, run, fence })
+fn format_run(execution: ExecutionId, run: u64, fence: u64) -> String {
+    format_unit(Unit { execution: execution.0, run, fence })
 }
 
-fn letter(mail: &Mail) -> String {
-    let to = execution(mail.to);
+fn format_mail(mail: &Mail) -> String {
+    let to = format_execution(mail.to);
     match &mail.letter {
         Letter::Input(input) => {
             let text = format!("{input:?}");
@@ -68,13 +73,13 @@ fn letter(mail: &Mail) -> String {
             format!("{kind} to {to}")
         }
         Letter::Start { definition, .. } => format!("Start of {definition} as {to}"),
-        Letter::Retry(retry) => format!("Retry of {} as {to}", execution(retry.of)),
-        Letter::Ended { child, .. } => format!("Ended {} to {to}", execution(*child)),
+        Letter::Retry(retry) => format!("Retry of {} as {to}", format_execution(retry.of)),
+        Letter::Ended { child, .. } => format!("Ended {} to {to}", format_execution(*child)),
     }
 }
 
-/// The name of the event, the step-run it is about and the fence, if it has one.
-fn event(event: &Event) -> String {
+/// Formats the name of the event, its step-run and its fence, if it has one.
+fn format_event(event: &Event) -> String {
     let text = format!("{event:?}");
     let kind = text.split([' ', '(', '{']).next().unwrap_or_default().to_owned();
     let number = |key: &str| {
@@ -88,14 +93,14 @@ fn event(event: &Event) -> String {
         Event::Lost { started, .. } => format!(" started {started}"),
         Event::Ended { outcome, .. } | Event::Draining { outcome, .. } => format!(" {outcome:?}"),
         Event::Failed { failure, .. } | Event::RetryScheduled { failure, .. } => format!(" {}", failure.code),
-        Event::ChildStarted { child, .. } => format!(" {}", execution(*child)),
+        Event::ChildStarted { child, .. } => format!(" {}", format_execution(*child)),
         _ => String::new(),
     };
     format!("{kind}{run}{fence}{more}")
 }
 
-/// A definition, a line for each step.
-pub(super) fn definition(definition: &Definition) -> Vec<String> {
+/// Formats a definition: a line for its policy and one for each step.
+pub(super) fn format_definition(definition: &Definition) -> Vec<String> {
     let policy = definition.net.policy();
     let head = format!(
         "{}: join {:?}, failure {:?}, recovery {:?}, timeout {:?}, parallel {:?}, finish {:?}, {} firings a decide",
