@@ -170,7 +170,7 @@ impl Scope for StartScope<'_> {
             "workload" => Cow::Borrowed(&self.inputs),
             "execution_id" => Cow::Owned(json!(self.id)),
             NOW => Cow::Owned(json!(created_ms(self.id)?)),
-            // As in steps, no input hides the id of the execution.
+            // As in steps, an input cannot hide the id of the execution.
             "job" if key == Some("uuid") => Cow::Owned(json!({ "uuid": self.id })),
             _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
             "job" => Cow::Owned(json!({ "uuid": self.id })),

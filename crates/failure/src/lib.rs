@@ -95,7 +95,7 @@ pub struct FailureFacts {
     /// Number of the try that failed, from 1.
     #[serde(default)]
     pub attempt: Option<u32>,
-    /// Of the failure of an execution: the step that failed.
+    /// The step that failed, for the failure of an execution.
     #[serde(default)]
     pub step: Option<String>,
 }

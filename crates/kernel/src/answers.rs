@@ -101,7 +101,7 @@ impl IterationEnds {
     }
 }
 
-/// Returns the first answer under the fence. The end of a child arrives by mail, whatever record it led to.
+/// Returns the first answer under the fence. If the fence started a child, the end of that child is the answer.
 fn find_answer(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
     let key = (run, fence);
     let found =

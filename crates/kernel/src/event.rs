@@ -105,7 +105,7 @@ pub enum Event {
     Discarded {
         token: TokenId,
     },
-    /// No other branch can reach a join step: one token takes the place of those that wait there.
+    /// No other branch can reach a join step: one token replaces those that wait there.
     Joined {
         step: StepId,
         tokens: Vec<TokenId>,
@@ -291,20 +291,20 @@ pub enum Event {
     Forked(Box<Fork>),
 }
 
-/// What an event means to a reader that follows one aspect of an execution.
+/// Meaning of an event for a reader that follows one aspect of an execution.
 #[derive(Debug, Clone, Copy)]
 pub enum Facet<'e> {
     Life(LifeChange<'e>),
     Run(RunId, RunChange<'e>),
     Demand(Demand<'e>),
-    /// It matters to the state alone.
+    /// The event matters to the state only.
     Internal,
 }
 
 /// A change in the life of the whole execution.
 #[derive(Debug, Clone, Copy)]
 pub enum LifeChange<'e> {
-    /// It begins, with results of an earlier execution.
+    /// The execution begins, with results of an earlier execution.
     Created(&'e [Import]),
     Forked,
     /// A hold or a pause began, or a pause ended.
@@ -338,7 +338,7 @@ pub enum RunChange<'e> {
     Routed(StepId, &'e [Emission], BranchEnd),
 }
 
-/// Something that an event demands from outside its execution. All but `Stop` open a fence.
+/// Action that an event demands from outside its execution. All but `Stop` open a fence.
 #[derive(Debug, Clone, Copy)]
 pub enum Demand<'e> {
     Offer(RunId, Fence),
@@ -643,7 +643,7 @@ pub enum SkipReason {
     Condition,
 }
 
-/// How a step-run was removed without a result of its own.
+/// Reason for which a step-run was removed without a result of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gone {

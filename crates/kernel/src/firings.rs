@@ -38,7 +38,7 @@ struct LiveFiring {
     path: Path,
     /// The loop that it is an iteration of.
     of: Option<RunId>,
-    /// From 1 among the firings of its step.
+    /// Number among the firings of its step, from 1.
     number: u32,
     attempt: u32,
     child: Option<ExecutionId>,
@@ -48,7 +48,7 @@ struct LiveFiring {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct StepFirings {
     fired: u32,
-    /// In the order of their ends.
+    /// Firings in the order of their ends.
     ended: VecDeque<EndedFiring>,
     bytes: usize,
     omitted: u32,

@@ -154,7 +154,7 @@ pub struct LeaseLost {
     pub cursor: Option<Arc<Value>>,
 }
 
-/// How far the work was when its lease ended, and why the lease ended.
+/// Progress of the work when its lease ended, and the reason for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {

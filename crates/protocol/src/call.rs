@@ -53,7 +53,7 @@ pub enum Reply {
     Verdict(Verdict),
     Agent(Box<AgentAnswer>),
     Resource(Box<ResourceReply>),
-    /// Why the call can never be accepted.
+    /// Reason for which the call can never be accepted.
     Refused(Box<Failure>),
 }
 

@@ -62,7 +62,7 @@ pub struct Task {
     pub timeout_ms: Option<u64>,
 }
 
-/// What an outcome means that no rule matched.
+/// Meaning of an outcome that no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnmatched {
@@ -98,7 +98,7 @@ pub enum Action {
         backoff: Backoff,
         delay_ms: u64,
     },
-    /// On to the task with this label, which exists.
+    /// Continues with the task of this label, which exists.
     Jump { to: String },
     /// The pipeline is done.
     Break,

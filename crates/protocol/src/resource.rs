@@ -1,4 +1,4 @@
-//! What a unit of work needs of its engine while it runs: secrets, rights, large values and memories.
+//! Resources of the engine that a unit of work needs while it runs: secrets, rights, large values and memories.
 //!
 //! The engine serves them only to the session that holds the unit, for the tenant of its execution. A worker therefore
 //! needs no key, no store and no configuration of tenants.
@@ -90,7 +90,7 @@ impl From<Vec<u8>> for Body {
     }
 }
 
-/// What definitions of a tenant may do on the machine of a worker.
+/// Rights of the definitions of a tenant on the machine of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     /// Whether steps may start programs, which run as the user of the worker.

@@ -10,7 +10,7 @@ pub struct ToolRow {
     pub about: &'static str,
     /// A document has at least one of them.
     pub needs: &'static [&'static str],
-    /// Its own fields. Every tool has those of [`COMMON_FIELDS`] as well.
+    /// Fields of this tool only. Every tool also has those of [`COMMON_FIELDS`].
     pub fields: &'static [ToolField],
     /// Fields that it has in common with other tools.
     pub shared: &'static [ToolField],
@@ -29,12 +29,12 @@ pub struct ToolRow {
 pub struct ToolField {
     pub name: &'static str,
     pub about: &'static str,
-    /// What to do instead, for a field that other engines read and that has no effect here.
+    /// Replacement for a field that other engines read and that has no effect here.
     pub instead: Option<&'static str>,
 }
 
 impl ToolRow {
-    /// What most tools are: playbooks can name them, and they start no program.
+    /// Traits of most tools: playbooks can name them, and they start no program.
     pub const USUAL: ToolRow = ToolRow {
         kind: "",
         about: "",

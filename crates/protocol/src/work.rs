@@ -107,7 +107,8 @@ pub struct Scope {
     /// Results of the earlier steps that the work names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(String, Arc<Value>)>,
-    /// Steps that the work names and that have no result: their names are undefined, whatever a caller sends.
+    /// Steps that the work names and that have no result. Their names are undefined, even if a caller sends values for
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<String>,
 }
@@ -118,7 +119,7 @@ pub struct Iter {
     pub name: String,
     pub item: Value,
     pub index: u32,
-    /// How many iterations there are, where that is known.
+    /// Number of iterations, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u32>,
 }

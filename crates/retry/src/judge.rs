@@ -1,4 +1,4 @@
-//! Which firings of an ended execution a retry takes over, and which it runs again (R12).
+//! Decides which firings of an ended execution a retry takes over, and which it runs again (R12).
 
 use crate::past::{Firing, FiringEnd, Past};
 use crate::{RefusedStep, RepeatReason};
@@ -11,9 +11,9 @@ use windlass_kernel::{ExecutionId, Net, Role, RunId, StepId};
 pub(crate) enum Verdict {
     /// Taken over with its result and its tokens.
     Kept,
-    /// A loop that goes on: its succeeded iterations are taken over.
+    /// A loop that continues: its succeeded iterations are taken over.
     Resumed,
-    /// Its failed child goes on as a retry of that child.
+    /// A firing whose failed child continues as a retry of that child.
     Continued(ExecutionId, usize),
     Again(RepeatReason),
     /// A compensation hook or the final step of the old execution, which has no meaning in a new one.

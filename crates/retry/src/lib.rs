@@ -18,7 +18,7 @@ use windlass_kernel::{
     Role, RunId, StepId, TakenOver,
 };
 
-/// Where a retry begins, if a caller names it. Numbers are those of the ended execution.
+/// Point at which a retry begins, if a caller names one. Numbers are those of the ended execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryPoint {
     /// A step and everything after it; not in `each` nets.
@@ -27,7 +27,7 @@ pub enum RetryPoint {
     Firing(RunId),
 }
 
-/// Why a firing is run again.
+/// Reason for which a firing is run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepeatReason {
     Failed,
@@ -43,7 +43,7 @@ pub enum RepeatReason {
     Changed,
 }
 
-/// Why a step cannot be taken over under a changed definition.
+/// Reason for which a step cannot be taken over under a changed definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedStep {
     /// The definition does not have a step of this name.
@@ -59,17 +59,17 @@ pub enum RefusedStep {
 pub struct PlannedFiring {
     /// The step in the ended execution's net.
     pub step: StepId,
-    /// From 1.
+    /// Number of the firing, from 1.
     pub firing: u32,
     pub path: Path,
 }
 
-/// What a retry does with the work of an ended execution.
+/// Treatment of the work of an ended execution in a retry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPlan {
     /// Completed firings that are taken over. A completed loop is one of them; its iterations are not listed.
     pub imports: Vec<PlannedFiring>,
-    /// Firings that are run again, and the child that goes on in place of a failed one.
+    /// Firings that are run again, and the failed child that the retry continues.
     pub runs: Vec<(PlannedFiring, RepeatReason, Option<ExecutionId>)>,
     /// Steps that prevent the retry; with any of them nothing may start.
     pub refused: Vec<(StepId, RefusedStep)>,
@@ -102,9 +102,9 @@ pub fn can_be_retried(journal: &[Record], from: Option<RetryPoint>) -> Result<()
     }
 }
 
-/// Decides for every firing of an ended execution whether a retry under `new` takes it over. Completed firings are taken
-/// over, with handled failures and skips, unless something before them runs again. A loop that failed goes on with the
-/// iterations that did not succeed.
+/// Decides for every firing of an ended execution whether a retry under `new` takes it over. Completed firings are
+/// taken over, with handled failures and skips, unless something before them runs again. A loop that failed continues
+/// with the iterations that did not succeed.
 pub fn plan_retry(
     old: &Net,
     journal: &[Record],

@@ -7,7 +7,7 @@ use windlass_kernel::{
     RunId, StepId, TokenId, any_of, evolve,
 };
 
-/// How a firing ended.
+/// End of a firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FiringEnd {
     /// It has not ended by itself: the execution ended before.
@@ -35,7 +35,7 @@ pub(crate) struct Firing {
     pub(crate) child: Option<(ExecutionId, usize)>,
 }
 
-/// What an ended execution did.
+/// Work of an ended execution.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     /// In the order in which they fired.

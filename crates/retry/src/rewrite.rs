@@ -183,7 +183,7 @@ impl Rewriter<'_, '_> {
     }
 }
 
-/// Returns whether an event of a loop that failed or was stopped is part of the loop that goes on.
+/// Returns whether an event of a loop that failed or was stopped is part of the loop that continues.
 fn is_progress(event: &Event) -> bool {
     match event {
         Event::IterationEnded { failed, .. } => !failed,

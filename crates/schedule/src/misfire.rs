@@ -4,7 +4,7 @@ use crate::timetable::Timetable;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What becomes of occurrences that are late because no planner was running.
+/// Treatment of occurrences that are late because no planner was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Misfire {
@@ -27,11 +27,11 @@ pub struct DuePage<'d> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedOccurrence {
     pub nominal: Timestamp,
-    /// Why it never runs; None if it is to run.
+    /// Reason for which it never runs; None if it is to run.
     pub skipped: Option<SkipReason>,
 }
 
-/// Why an occurrence never runs.
+/// Reason for which an occurrence never runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipReason {
     LaterThanGrace,
@@ -53,11 +53,11 @@ impl SkipReason {
     }
 }
 
-/// How due occurrences become runs.
+/// Policy by which due occurrences become runs.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRules {
     pub misfire: Misfire,
-    /// How late an occurrence may be under `skip`.
+    /// Maximum delay of an occurrence under `skip`.
     pub grace: SignedDuration,
     /// Occurrences of one page; the rest follow in the next one.
     pub occurrences_max: usize,

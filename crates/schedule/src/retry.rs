@@ -1,4 +1,4 @@
-//! After a failed run: another attempt at the occurrence, or a dead letter.
+//! Consequence of a failed run: another attempt at the occurrence, or a dead letter.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct RetryPolicy {
     pub max_delay_seconds: u32,
 }
 
-/// What follows a failed run, in the same commit (K10).
+/// Consequence of a failed run, stored in the same commit (K10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFailure {
     Retry { attempt: u32, available_at: Timestamp },

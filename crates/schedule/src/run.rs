@@ -16,7 +16,7 @@ pub enum RunStatus {
     Skipped,
 }
 
-/// What happens to a run.
+/// Change of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunSignal {
     /// A dispatcher takes it under a lease.

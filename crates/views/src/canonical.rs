@@ -1,5 +1,5 @@
-//! Canonical JSON (RFC 8785): members sorted by their UTF-16 units, no whitespace, numbers as in JavaScript. A hash or a
-//! signature over it can be checked in any language, whatever the whitespace of the text.
+//! Canonical JSON (RFC 8785): members sorted by their UTF-16 units, no whitespace, numbers as in JavaScript. A hash or
+//! a signature over it can be checked in any language, for any whitespace of the original text.
 
 use serde_json::{Number, Value};
 use std::fmt::Write;

@@ -212,7 +212,8 @@ pub(crate) fn retry_count(firing: &Firing) -> u32 {
     firing.attempts.saturating_sub(1).saturating_add(tries)
 }
 
-/// Returns the metadata of the node contract. The duration is that of the firing, whatever its worker reports.
+/// Returns the metadata of the node contract. The duration is that of the firing; the duration in the worker's report
+/// is not used.
 fn metadata(firing: &Firing) -> Option<Map<String, Value>> {
     let counted = firing.metadata.as_deref()?.as_object()?;
     let mut metadata = Map::new();

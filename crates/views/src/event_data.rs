@@ -112,7 +112,7 @@ fn ended_names(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 
     }
 }
 
-/// What the data of an event refers to, apart from the event itself.
+/// Context that the data of an event refers to, apart from the event itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventContext<'c> {
     pub net: &'c Net,
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Every public event that the stored examples have, with its data.
+    /// Checks every public event of the stored examples, with its data.
     #[test]
     fn the_data_of_every_public_event_is_made_of_names_and_texts() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/golden/v1");

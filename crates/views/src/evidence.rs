@@ -52,13 +52,13 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     idempotency_key: Option<String>,
-    /// From 1; none where nothing was attempted.
+    /// Number of the attempt, from 1; absent if nothing was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     attempt: Option<u32>,
     category: Category,
     outcome: Outcome,
-    /// Nothing comes after it for that step, or for the execution.
+    /// Whether this is the last entry of the step, or of the execution.
     terminal: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
@@ -72,7 +72,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<Classified>,
-    /// As it was given at the start; else the id of the execution that was asked about.
+    /// Correlation id of the start; the id of the requested execution if the start had none.
     correlation_id: String,
     actor: Actor,
     summary: String,
@@ -86,7 +86,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     compensation: Option<Compensation>,
-    /// Of the entry before this one; none for the first.
+    /// Hash of the previous entry; absent for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     previous_hash: Option<String>,
@@ -123,7 +123,7 @@ pub enum Outcome {
     Held,
     Released,
     Patched,
-    /// It begins again from the start.
+    /// The execution begins again from the start.
     Restarted,
     /// The operation was called, and a person has to confirm its end.
     WaitingForManualCompletion,
@@ -144,7 +144,7 @@ pub struct Classified {
     class: String,
     message: String,
     retryable: bool,
-    /// Without the line in the definition: entries follow from the journal alone.
+    /// Evidence without its line in the definition: entries follow from the journal alone.
     #[serde(flatten)]
     place: ErrorPlace,
 }

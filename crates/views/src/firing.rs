@@ -17,7 +17,7 @@ pub struct Firing {
     pub number: u32,
     /// Attempts begun.
     pub attempts: u32,
-    /// How often it was given out: work that waited for a timer or another execution is given out again.
+    /// Number of dispatches: work that waited for a timer or another execution is dispatched again.
     pub(crate) begun: u32,
     pub fired_at: Option<Millis>,
     /// First offered, or begun without a worker. An offer that waits for a slot counts: the journal knows no slots.
@@ -26,7 +26,7 @@ pub struct Firing {
     /// None while it lives.
     pub end: Option<End>,
     pub output: Option<HeldValue>,
-    /// What its worker counted, at its end.
+    /// Counters of its worker at its end.
     pub metadata: Option<Arc<Value>>,
     /// The newest execution that it started.
     pub child: Option<ExecutionId>,

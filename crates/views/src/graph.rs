@@ -18,7 +18,7 @@ pub struct GraphNode {
     pub id: String,
     /// Name for people, shortened
     pub name: String,
-    /// What the step does, its loop, its gate
+    /// Work of the step, its loop, its gate
     pub captions: Vec<String>,
     /// Kind of the step: `task`, `choice`, `loop`, `child`, `approval`, `gate`, `trigger` and others
     pub shape: String,
@@ -27,7 +27,7 @@ pub struct GraphNode {
     pub in_loop: Option<String>,
     #[serde(rename = "final")]
     pub is_final: bool,
-    /// What an execution did with it; absent if it was not reached
+    /// State of the step in an execution; absent if it was not reached
     pub state: Option<GraphState>,
 }
 
@@ -38,11 +38,11 @@ pub struct GraphState {
     pub status: String,
     pub firings: u32,
     pub failures: u32,
-    /// Of the newest firing
+    /// Attempts of the newest firing
     pub attempts: u32,
-    /// Of the newest firing that has ended
+    /// Duration of the newest firing that has ended
     pub duration_ms: Option<u64>,
-    /// Of the newest firing, if the step itself is repeated
+    /// Iterations of the newest firing, if the step itself is repeated
     pub iterations: Option<GraphIterations>,
 }
 

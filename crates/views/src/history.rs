@@ -31,9 +31,9 @@ pub struct History {
     pub runner: Option<String>,
     /// The execution that this one does again (R12).
     pub retry_of: Option<ExecutionId>,
-    /// Why it ended or is about to, and when that was decided.
+    /// Failure for which it ended or is about to end, and the time of that decision.
     pub failure: Option<(Box<Failure>, Millis)>,
-    /// By their order; those of the newest generation (R11).
+    /// Firings in their order; those of the newest generation (R11).
     firings: BTreeMap<usize, Firing>,
     places: BTreeMap<RunId, usize>,
     /// Iterations of a loop and the hook of a firing, by the firing they belong to.
@@ -402,7 +402,7 @@ impl History {
         let Some(firing) = self.firings.get_mut(&place) else { return };
         let (had_ended, had_output) = (firing.end.is_some(), firing.output.is_some());
         change(firing);
-        let (ends, gives) = (firing.end.is_some() && !had_ended, firing.output.is_some() && !had_output);
+        let (ends, has_output) = (firing.end.is_some() && !had_ended, firing.output.is_some() && !had_output);
         let end = firing.end.filter(|_| firing.is_whole());
         if end == Some(End::Completed) {
             self.completed.insert(firing.step);
@@ -410,7 +410,7 @@ impl History {
         if matches!(end, Some(End::Completed | End::Skipped(_))) {
             self.settled.insert(firing.step);
         }
-        if gives {
+        if has_output {
             self.hold_value(place, Slot::Output);
         }
         if ends {

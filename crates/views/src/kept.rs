@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use windlass_artifact::json_bytes;
 use windlass_kernel::{Event, Facet, LifeChange, RunChange, any_of};
 
-/// Where a value is in a journal: the number of its record, and its own among the values of that record.
+/// Position of a value in a journal: the number of its record, and its index among the values of that record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValuePlace {
     pub version: u64,

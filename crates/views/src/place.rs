@@ -47,7 +47,7 @@ pub struct ErrorPlace {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child_execution_id: Option<String>,
-    /// Of a loop: the first ten iterations that failed, from 0
+    /// The first ten failed iterations of a loop, from 0
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub failed_iterations: Vec<u32>,

@@ -28,7 +28,7 @@ const EVENT_BYTES: usize = 300;
 #[serde(rename_all = "camelCase")]
 pub struct PublicEvent {
     pub execution_id: String,
-    /// Its number among the events of the execution, from 1, in the order in which they happened.
+    /// Number among the events of the execution, from 1, in the order in which they happened.
     pub sequence: u64,
     #[schema(format = DateTime)]
     pub timestamp: String,

@@ -24,19 +24,19 @@ pub struct LeaseInfo {
     pub progress: Option<NodeProgress>,
 }
 
-/// What is known of an execution apart from its journal.
+/// Data about an execution apart from its journal.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub execution: ExecutionId,
     /// None: its definition was removed.
     pub workflow: Option<Workflow>,
-    /// As the start was requested; the journal knows more.
+    /// Metadata of the start request. The journal has more.
     pub metadata: Metadata,
     /// Whether errors show where in the code they arose.
     pub debug: bool,
     pub leases: Leases,
     pub quarantined: Option<Quarantined>,
-    /// What its sub-executions wait for, at any depth.
+    /// Tasks that its sub-executions wait for, at any depth.
     pub children: Vec<Waiting>,
 }
 
@@ -187,9 +187,8 @@ fn current(history: &History, leases: &Leases) -> Option<StepId> {
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }
 
-/// Lists the failures that nothing handled, that of a loop with its first failed iteration, and the failure of the
-/// execution if it is none of them. Those beyond a bound
-/// are listed with their nodes only.
+/// Lists the failures that were not handled, that of a loop with its first failed iteration, and the failure of the
+/// execution if it is not one of them. Those beyond a bound are listed with their nodes only.
 fn errors(net: &Net, history: &History, facts: &Facts) -> Vec<ExecutionError> {
     let unhandled = history.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut left = SHOWN_BYTES_MAX as usize;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Fence, RunId};
 
-/// The document's WorkflowExecutionResponse, for executions of every dialect, but for what only a server knows.
+/// The document's WorkflowExecutionResponse, for executions of every dialect, without the fields that only a server
+/// knows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionView {
@@ -34,37 +35,37 @@ pub struct ExecutionView {
     #[schema(value_type = Option<Object>)]
     pub outputs: Value,
     pub node_executions: Vec<NodeExecution>,
-    /// While it waits: for people who answer, or for its release.
+    /// Tasks for people that the execution waits for, or its pause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub waiting_for: Vec<Waiting>,
-    /// It is not worked on.
+    /// Set if the execution is in quarantine and does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub quarantined: Option<Quarantined>,
     pub errors: Vec<ExecutionError>,
-    /// What this answer leaves out because it would be too large
+    /// Parts that this answer omits because it would be too large
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub shortened: Option<Shortened>,
     pub metadata: Metadata,
     /// `playbook`, `workflow`, …
     pub dialect: Option<&'static str>,
-    /// The execution in the words of its dialect.
+    /// The execution in the terms of its dialect.
     #[schema(value_type = Option<Object>)]
     pub view: Value,
 }
 
-/// What an answer leaves out. The newest results are kept; in the place of another value is
-/// `{"$omitted": true, "bytes": N, "url": …}`.
+/// Parts that an answer omits. The newest results are kept; every other value is replaced by `{"$omitted": true,
+/// "bytes": N, "url": …}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shortened {
-    /// Values that are left out
+    /// Number of omitted values
     pub values: u64,
-    /// JSON of these values
+    /// Bytes of the JSON of these values
     pub bytes: u64,
-    /// Entries and iterations that are left out, the oldest
+    /// Number of omitted entries and iterations, the oldest first
     pub node_executions: u64,
     /// URL of the whole journal, page by page
     pub journal: String,
@@ -76,14 +77,14 @@ impl Shortened {
     }
 }
 
-/// Why an execution is not worked on. An operator releases or cancels it.
+/// Reason for which an execution does not run. An operator releases or cancels it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Quarantined {
     pub reason: String,
     #[schema(format = DateTime)]
     pub since: String,
-    /// Deaths of the process that led to it.
+    /// Number of process deaths that led to it.
     pub deaths: u32,
 }
 
@@ -119,7 +120,7 @@ impl ExecutionStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// Never falls; 100 only when it is completed.
+    /// The value never decreases and is 100 only when the execution is completed.
     #[schema(minimum = 0, maximum = 100)]
     pub percentage: usize,
     pub completed_nodes: usize,
@@ -136,7 +137,7 @@ pub struct NodeExecution {
     pub node_id: String,
     pub node_name: String,
     pub node_type: String,
-    /// Among the firings of its node, from 1; 0 when it has not fired.
+    /// Number among the firings of its node, from 1; 0 if the node has not fired.
     pub firing: u32,
     /// Iteration numbers of the loops around it, outermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -144,11 +145,11 @@ pub struct NodeExecution {
     pub path: Vec<u32>,
     #[serde(flatten)]
     pub course: Course,
-    /// Of its own loop.
+    /// Iterations of the node's own loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub iterations: Vec<Iteration>,
-    /// What undid it.
+    /// The compensation that undid it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub compensation: Option<Course>,
@@ -156,13 +157,13 @@ pub struct NodeExecution {
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Iteration {
-    /// From 0.
+    /// Number of the iteration, from 0.
     pub index: Option<u32>,
     #[serde(flatten)]
     pub course: Course,
 }
 
-/// How a firing, an iteration or a compensation went.
+/// Result of a firing, an iteration or a compensation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
@@ -179,11 +180,11 @@ pub struct Course {
     #[schema(nullable = false)]
     pub duration: Option<u64>,
     pub retry_count: u32,
-    /// What it gave: any JSON.
+    /// The output: any JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub output: Option<Arc<Value>>,
-    /// What its worker counted.
+    /// Counters of the worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NodeMetadata>, nullable = false)]
     pub metadata: Option<Map<String, Value>>,
@@ -199,7 +200,7 @@ pub struct Course {
     pub skip_reason: Option<&'static str>,
 }
 
-/// How far a node says that it has come.
+/// Progress as the node reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeProgress {
     pub step: String,
@@ -240,10 +241,10 @@ pub struct ExecutionError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempt: Option<u32>,
-    /// With `debugMode` only: as the node gave it.
+    /// The error as the node returned it; only with `debugMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<Value>,
-    /// With `category`: `transient`, `validation`, `configuration`, `resource` or `system`.
+    /// Details, with `category`: `transient`, `validation`, `configuration`, `resource` or `system`.
     #[schema(value_type = Object)]
     pub details: Map<String, Value>,
 }
@@ -261,11 +262,11 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub parent_execution_id: Option<String>,
-    /// The execution that this one does again.
+    /// The execution that this one retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub retry_of: Option<String>,
-    /// How often it began anew because its worker was lost.
+    /// Number of restarts because its worker was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub restarts: Option<u32>,
@@ -282,7 +283,7 @@ pub enum NodeStatus {
     Retrying,
 }
 
-/// Of the node contract.
+/// Metadata of the node contract.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMetadata {
@@ -293,7 +294,7 @@ pub struct NodeMetadata {
     pub tokens_used: Option<u64>,
     #[schema(nullable = false)]
     pub api_calls: Option<u64>,
-    /// Counters of the node's own, by name.
+    /// Further counters of the node, by name.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub metrics: Option<Value>,
 }
@@ -308,7 +309,7 @@ pub enum TriggerType {
     Workflow,
 }
 
-/// Something that only people can move on.
+/// A task that only people can complete.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
@@ -320,11 +321,11 @@ pub struct Waiting {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub since: Option<String>,
-    /// After that it has failed.
+    /// Time at which it fails if it was not answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub deadline: Option<String>,
-    /// Not of a pause, which is of the whole execution.
+    /// Absent for a pause, which applies to the whole execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node_id: Option<String>,
@@ -335,33 +336,33 @@ pub struct Waiting {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub path: Vec<u32>,
-    /// Of an approval: what is asked. A reference where it is very long.
+    /// Question of an approval. A reference if it is very long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
-    /// Of an approval: ids of users and names of roles.
+    /// Users and roles that may answer an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvers: Option<Value>,
-    /// Of a gate: the keys of the context that its rules read.
+    /// Keys of the context that the rules of a gate read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub reads: Vec<String>,
-    /// Of a pause.
+    /// Reason of a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<String>,
-    /// Of a pause: a user, or `agent:` and a node.
+    /// Originator of a pause: a user, or `agent:` and a node.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub by: Option<String>,
-    /// Of an approval or a manual step: its name in the path of the signal, with the iteration in a loop.
+    /// Name of an approval or a manual step in the path of the signal, with the iteration in a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub action_id: Option<String>,
-    /// Of an approval or a manual step: the token of the signal. Present only for callers who may complete it.
+    /// Token of the signal for an approval or a manual step. Present only for callers who may complete it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_token: Option<String>,
-    /// Of an approval or a manual step.
+    /// Firing of an approval or a manual step.
     #[serde(skip)]
     pub task: Option<TaskRef>,
 }

@@ -163,7 +163,7 @@ impl MessageBuilder {
             let start = starts.get_mut(run).filter(|start| start.reported == Reported::No)?;
             let sequence = start.sequence?;
             start.reported = Reported::ByLease;
-            // A subscriber that connects now may not have seen it, whatever its last message was.
+            // A subscriber that connects now may not have seen it, even if its last message is newer.
             Some(Message { sequence, newer_than: u64::MAX, at: at.since, body: started(net, start) })
         });
         begun.collect()
@@ -261,7 +261,7 @@ impl MessageBuilder {
         if let Some(firing) = self.history.firing(run).filter(|firing| firing.is_whole()) {
             let node = NodeLabel::of(self.net.step(firing.step));
             let execution = self.history.state().head.id;
-            // It has ended just now, so that its value is held.
+            // It has just ended, so its value is in memory.
             let output = firing.output.as_ref().and_then(|output| output.value.as_ref());
             let output = output.map(|output| shared(execution, output));
             let duration_ms = firing.duration_ms();
@@ -301,7 +301,7 @@ impl MessageBuilder {
         self.failed.iter().find(is_it).map(|(_, _, place)| place.clone()).unwrap_or_default()
     }
 
-    /// What an earlier execution did is neither reported nor numbered again: it is as long as that one was. Its open work
+    /// Removes the messages of an earlier execution, which are neither reported nor numbered again. Its open work
     /// begins anew.
     fn restart_numbers(&mut self, row: &mut Row, at: Millis) {
         row.messages.clear();

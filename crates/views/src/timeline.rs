@@ -35,9 +35,9 @@ struct FiringTimes {
 /// The newest attempt of a firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// From 1.
+    /// Number, from 1.
     pub number: u32,
-    /// When it was fired, offered or handed to another execution.
+    /// Time at which it was fired, offered or handed to another execution.
     pub began_at: Millis,
 }
 
@@ -59,7 +59,7 @@ pub struct FiringRef {
     pub step: StepId,
     pub path: Path,
     pub role: Role,
-    /// When it was first offered, or began without a worker.
+    /// Time at which it was first offered, or began without a worker.
     pub began_at: Option<Millis>,
     /// None for a firing that was skipped or routed.
     pub attempt: Option<Attempt>,
@@ -76,7 +76,7 @@ pub struct TokenRef {
     pub path: Path,
 }
 
-/// What a record says.
+/// Content of a record.
 #[derive(Debug)]
 pub enum Occurrence {
     Execution(ExecutionChange),
@@ -228,7 +228,7 @@ pub enum TokenChange {
     },
     Discarded(Option<TokenRef>),
     Admitted(Vec<TokenRef>),
-    /// One token took the place of those that waited at a join step.
+    /// One token replaced those that waited at a join step.
     Joined {
         at: TokenRef,
         arrived: usize,

@@ -64,9 +64,9 @@ pub fn seen_by_parent(waits: Waiting, until: Option<Millis>) -> Waiting {
 struct Listing<'l, 'e> {
     net: &'l Net,
     state: &'l Execution<'e>,
-    /// When a person was asked about a firing.
+    /// Time at which a person was asked about a firing.
     asked: &'l dyn Fn(RunId) -> Option<Millis>,
-    /// When a gate denied a token.
+    /// Time at which a gate denied a token.
     denied: &'l dyn Fn(TokenId) -> Option<Millis>,
     show: &'l mut dyn FnMut(&Value) -> Value,
 }

@@ -16,7 +16,7 @@ pub fn workflow_id(id: u128) -> String {
     format!("{WORKFLOW}{id:032x}")
 }
 
-/// For people: `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
+/// Formats a duration for people: `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
 #[must_use]
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1_000;

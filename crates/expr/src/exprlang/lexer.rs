@@ -9,7 +9,7 @@ pub(super) struct Token {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TokenKind {
-    /// As it is written, without underscores.
+    /// Text as written, without underscores.
     Number(String),
     Text(String),
     /// A name or a word such as `and`.

@@ -24,7 +24,7 @@ const FUNCTIONS: [(&str, &str); 7] = [
     ("trim", "trim"),
 ];
 
-/// What is known about the value of an expression before it is evaluated.
+/// Knowledge about the value of an expression before it is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Boolean,

@@ -321,7 +321,7 @@ impl Parser<'_> {
             } else if self.next == first {
                 return Ok(value);
             } else {
-                // What is missing is nil.
+                // A missing value is nil.
                 return Ok(Translated {
                     source: format!("({}|default(none))", value.source),
                     kind: Kind::Unknown,

@@ -204,7 +204,7 @@ impl Printer {
             self.put(" in ")?;
             return self.charge_walk(right);
         }
-        // A literal is compared in one step, whatever the other operand is.
+        // The comparison with a literal is one step for every type of the other operand.
         let is_walked = level == COMPARE && !is_scalar(left) && !is_scalar(right);
         let loose = if level == COMPARE { SUM } else { level };
         if is_walked { self.charge_walk(left) } else { self.expr(left, loose) }?;

@@ -1,8 +1,8 @@
-//! Names that an expression can read. The roots are `workload`, `ctx`, `args`, `iter`, `event`, `steps`,
-//! `execution_id` and the additional names of the policy. A bare name is resolved first among names that the
-//! definition and the language define, then among keys that callers choose: args, iteration, steps, parts of the
-//! event (`error`, `result`, `response`, `loop`) and of the execution (`job.uuid`); then context, workload. The name
-//! of a step without output is undefined, whatever a caller sends.
+//! Names that an expression can read. The roots are `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`
+//! and the additional names of the policy. A bare name is resolved first among names that the definition and the
+//! language define, then among keys that callers choose: args, iteration, steps, parts of the event (`error`, `result`,
+//! `response`, `loop`) and of the execution (`job.uuid`); then context, workload. The name of a step without output is
+//! undefined, even if a caller sends a value of that name.
 
 use super::Draft;
 use crate::ids::{Path, RunId, StepId};

@@ -52,8 +52,8 @@ pub(super) fn absorbs(state: &Execution<'_>, net: &Net, step: StepId, path: &Pat
         && (path.0.is_empty() || state.joins.get(&(step, path.clone())).is_some_and(|join| join.taken))
 }
 
-/// Gives the execution its own name and numbers. Children of the ended execution go on as new ones, and iterations
-/// that are run again wait until their loop has room.
+/// Sets the name and the numbers of the execution. Children of the ended execution become new ones, and iterations that
+/// are run again wait until their loop has room.
 pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Applied {
     if fork.generation <= state.head.generation || !is_taking_over(state) {
         return Err("a retry needs a later generation and an execution that has not started".into());

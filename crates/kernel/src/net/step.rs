@@ -58,7 +58,7 @@ pub struct Step {
     /// The work reads the time at which its attempt was decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clock: bool,
-    /// How much people take part in the step, in the words of its dialect. Evidence notes it.
+    /// Part that people take in the step, in the terms of its dialect. It is noted in the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
     /// The step that this approval precedes. People see both as one.

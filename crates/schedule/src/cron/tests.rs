@@ -113,7 +113,7 @@ fn sch_16_a_fixed_time_in_a_skipped_hour_is_at_its_end_and_a_repeated_one_once()
         "2026-10-24T12:00:00Z",
         &["2026-10-25 02:30:00 +02:00", "2026-10-26 02:30:00 +01:00"],
     );
-    // Asked in the second pass, whose times belong to the first.
+    // The query is in the second pass, and its times belong to the first.
     check("45 2 * * *", "Europe/Berlin", "2026-10-25T01:30:00Z", &["2026-10-26 02:45:00 +01:00"]);
     check(
         "30 1 * * *",

@@ -180,7 +180,7 @@ fn parse_name(top: &mut Fields<'_>) -> Option<String> {
         Some(name) if name.chars().count() > NAME_MAX || name.chars().any(char::is_control) => {
             top.problem(
                 "name",
-                &format!("must have at most {NAME_MAX} characters, none of them a control character"),
+                &format!("must have at most {NAME_MAX} characters and no control characters"),
             );
         }
         Some(name) => return Some(name.to_owned()),

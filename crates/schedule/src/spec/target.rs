@@ -1,4 +1,4 @@
-//! What a schedule starts.
+//! The target that a schedule starts.
 
 use super::fields::Fields;
 use serde_json::{Map, Value, json};

@@ -20,7 +20,7 @@ use windlass_kernel::{
 pub struct EvidenceProjection {
     execution: ExecutionId,
     correlation: String,
-    /// Whose records are being read: of what a retry took over, the execution before.
+    /// Execution whose records are being read: the earlier execution for records that a retry took over.
     running: ExecutionId,
     started_at: Option<Millis>,
     /// Steps that were reached, in nets whose joins reach every step or cancel it.
@@ -380,7 +380,7 @@ impl Evidence {
         Evidence { category, actor: Actor::user(&note.actor), evidence_refs, completed_at_iso, ..entry }
     }
 
-    /// In words, without anything that came from outside but names of steps and codes of errors.
+    /// Returns a sentence whose only parts from outside are names of steps and codes of errors.
     fn summarised(&self) -> String {
         let undo = if self.category == Category::Compensation { "compensation of " } else { "" };
         let what = self.action_id.as_deref().unwrap_or("the execution");

@@ -29,7 +29,7 @@ pub(super) struct Retention {
     evicted: u64,
 }
 
-/// Which value of a firing.
+/// Kind of value of a firing.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Slot {
     Args,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use windlass_artifact::json_bytes;
 use windlass_kernel::{ExecutionId, Failure, Millis};
 
-/// Messages that one row can tell. A record takes two numbers at most, and four more when the status changes; the engine
-/// bounds the records of a row, and what a fork took over is not numbered.
+/// Maximum number of messages of one row. A record has two at most, and four more when the status changes; the engine
+/// bounds the records of a row, and records that a fork took over are not numbered.
 const PER_ROW: u64 = 1 << 16;
 
 /// JSON of a message without what a node said, roughly.
@@ -18,7 +18,7 @@ const MESSAGE_BYTES: usize = 300;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Its place among all messages of all executions; fits the numbers of JavaScript.
+    /// Position among all messages of all executions. It fits the numbers of JavaScript.
     pub sequence: u64,
     /// A subscriber that has seen this number or a lower one needs the message. A start that is reported late is newer
     /// than its sequence.
@@ -35,7 +35,7 @@ pub enum MessageBody {
         progress: Progress,
         began: bool,
     },
-    /// Of an attempt, counted from 1.
+    /// Start of an attempt, counted from 1.
     NodeStarted {
         node: NodeLabel,
         attempt: u32,
@@ -105,7 +105,8 @@ impl Message {
         (matches!(self.body, MessageBody::Ended { .. }), row(self.sequence), is_late)
     }
 
-    /// As it goes to a subscriber: the fields of the document, and `sequence` to go on from.
+    /// Returns the JSON for a subscriber: the fields of the document, and `sequence`, from which the subscriber can
+    /// continue.
     #[must_use]
     pub fn on_stream(&self, execution: ExecutionId) -> Value {
         let mut data = Map::new();
