@@ -1,4 +1,4 @@
-//! The bindings that a command uses: those of a file, or those of the process that does the work.
+//! Bindings of a command: those of a file, or those of the process that does the work.
 
 use crate::api::ApiTarget;
 use crate::exit::Usage;
@@ -12,17 +12,17 @@ const VARIABLE: &str = "WINDLASS_ADAPTERS";
 
 #[derive(Debug, clap::Args)]
 pub struct AdaptersFlag {
-    /// A YAML or JSON file that binds operations and kinds of tools; the variable WINDLASS_ADAPTERS names it, too
+    /// A YAML or JSON file that binds operations and kinds of tools; the variable WINDLASS_ADAPTERS can also name it
     #[arg(long, value_name = "FILE")]
     adapters: Option<PathBuf>,
 }
 
-/// Bindings outside of the definition that a command works with.
+/// Bindings from outside of the definition that a command works with.
 #[derive(Debug)]
 pub enum Bindings {
-    /// Those of a file.
+    /// Bindings of a file.
     File(Arc<Adapters>),
-    /// No file was named.
+    /// No file is named.
     None,
     /// Another process does the work, with bindings of its own.
     Elsewhere,
@@ -33,16 +33,16 @@ impl AdaptersFlag {
     pub fn load(&self, target: &ApiTarget) -> anyhow::Result<Bindings> {
         match (&self.adapters, target.is_elsewhere()) {
             (Some(_), true) => Err(Usage::new(
-                "--adapters is for work in this process, and a server or another process does it here",
+                "--adapters applies to work in this process, and a server or another process does the work here",
             )
-            .hint("give the file to that process: `windlass serve --adapters FILE`")
+            .hint("pass the file to that process: `windlass serve --adapters FILE`")
             .into()),
             (None, true) => Ok(Bindings::Elsewhere),
             (_, false) => self.load_file(),
         }
     }
 
-    /// Loads the bindings of a command that checks a definition: a file that is named is what counts.
+    /// Loads the bindings of a command that checks a definition. A named file replaces those of the environment.
     pub fn load_for_check(&self, target: &ApiTarget) -> anyhow::Result<Bindings> {
         if self.adapters.is_none() && target.is_elsewhere() {
             return Ok(Bindings::Elsewhere);
@@ -57,7 +57,7 @@ impl AdaptersFlag {
 }
 
 impl Bindings {
-    /// A definition that runs at once has no other bindings than these.
+    /// A definition that runs at once has only these bindings.
     pub fn outside_of_run(&self) -> Outside<'_> {
         static NONE: Adapters = Adapters::none();
         match self {
@@ -67,7 +67,7 @@ impl Bindings {
         }
     }
 
-    /// A definition that is checked without a file may run where there is one.
+    /// A definition that is checked without a file may run where a file exists.
     pub fn outside_of_check(&self) -> Outside<'_> {
         static NONE: Adapters = Adapters::none();
         match self {

@@ -1,4 +1,4 @@
-//! An engine in this process, with what the machine of the person who runs a file may reach.
+//! An engine in this process, with the access of the user who runs a file.
 
 use crate::adapters::adapters_of_environment;
 use crate::exit::Usage;
@@ -17,7 +17,7 @@ use windlass_server::host::{Setup, Shares};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
-/// Takes the folder, or says who has it.
+/// Locks the folder, or returns its holder.
 pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedded> {
     in_folder(Folder::hold(data, what)?, workers)
 }
@@ -34,7 +34,7 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
-    // The person who runs a file may fill the disk of this machine, and can end a run that hangs.
+    // The user who runs a file may fill the disk of this machine, and can end a run that hangs.
     let database_quota = DatabaseQuota::default();
     Ok(Setup {
         workers,
@@ -53,7 +53,8 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
     })
 }
 
-/// A definition that is run here may reach what this machine reaches, except addresses that are closed to every definition.
+/// A definition that runs here may reach the networks of this machine, except addresses that are closed to every
+/// definition.
 fn egress() -> anyhow::Result<Egress> {
     let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
     let local = Egress { allow_private: true, allow: Vec::new() };

@@ -1,4 +1,4 @@
-//! Exit codes, decided here and nowhere else.
+//! Exit codes. They are all decided in this file.
 
 use crate::api::ApiError;
 use std::fmt;
@@ -9,10 +9,10 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const CANCELLED: u8 = 3;
 pub const PARTIAL: u8 = 4;
-/// Paused, and only people can move it.
+/// Paused until a person answers.
 pub const PAUSED: u8 = 5;
 
-/// The command line names something that is not there, or asks for something it cannot have.
+/// The command line names an object that does not exist, or requests something that is not possible.
 #[derive(Debug)]
 pub struct Usage {
     what: String,
@@ -51,7 +51,7 @@ pub fn of_status(status: &str) -> u8 {
         "partial_success" => PARTIAL,
         "cancelled" => CANCELLED,
         "paused" => PAUSED,
-        // An execution that goes on is left only because of an error.
+        // A command leaves an execution that continues only because of an error.
         _ => FAILED,
     }
 }
@@ -70,7 +70,7 @@ pub fn of_error(error: &anyhow::Error) -> u8 {
     if error.is::<Usage>() || refused { USAGE } else { FAILED }
 }
 
-/// Ended by a signal, as shells count it.
+/// Exit code for a signal, in the convention of shells.
 #[must_use]
 pub fn of_signal(number: i32) -> u8 {
     128u8.saturating_add(u8::try_from(number).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Words for people: durations, failures, what happened.
+//! Text for people: durations, failures, events.
 
 use crate::embedded::now;
 pub use crate::text::plain;
@@ -15,10 +15,10 @@ use windlass_views::{
 
 pub use windlass_views::duration;
 
-/// Characters of a question to a person; the rest is in `executions get --json`.
+/// Maximum number of characters of a question to a person; the rest is in `executions get --json`.
 const MESSAGE_MAX: usize = 500;
 
-/// `1 step`, `2 steps`, `2 retries`.
+/// Formats a count with its noun: `1 step`, `2 steps`, `2 retries`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     match (count == N::from(1), noun.strip_suffix("ry")) {
         (true, _) => format!("{count} {noun}"),
@@ -27,7 +27,7 @@ pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> Strin
     }
 }
 
-/// In one unit: `12 s`, `5 min`, `3 h`, `40 d`.
+/// Formats a duration in one unit: `12 s`, `5 min`, `3 h`, `40 d`.
 pub fn age(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -37,13 +37,13 @@ pub fn age(ms: u64) -> String {
     }
 }
 
-/// How long ago a time of the API was, in one unit.
+/// Formats the age of a time of the API in one unit.
 pub fn since(text: &str) -> String {
     let at: Result<jiff::Timestamp, _> = text.parse();
     at.map_or_else(|_| "-".to_owned(), |at| age(now().since(Millis(at.as_millisecond()))))
 }
 
-/// A line of a log with the step before it; what the worker itself says is no output of the step.
+/// Formats a line of a log with its step. Lines of the worker itself are not output of the step.
 pub fn log_line(line: &LogLine, colours: Colours) -> String {
     let between = if line.stream == Stream::Worker { ":" } else { " |" };
     format!("{}{between} {}", label(&line.step, &line.path), legible(&line.text, colours))
@@ -53,7 +53,7 @@ pub fn failure(failure: &Failure) -> String {
     format!("{} ({})", plain(&failure.message), failure.code)
 }
 
-/// What a person is asked: `: Ship it? (asked: ann; until 2026-…)`. A message that was set aside is left out.
+/// Formats a question to a person: `: Ship it? (asked: ann; until 2026-…)`. A large message is left out.
 #[derive(Debug)]
 pub struct Question<'q> {
     pub message: &'q Value,
@@ -82,7 +82,7 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Returns a sentence about a record, if people want to know of it.
+/// Returns a sentence about a record; None if it is of no interest to people.
 pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
     match &entry.occurrence {
         Occurrence::Execution(change) => execution_sentence(change),
@@ -94,7 +94,7 @@ pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
         Occurrence::Token(TokenChange::Denied { at: Some(TokenRef { step, path }), deadline, .. }) => {
             let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("ctx.{key}")).collect();
             let by =
-                if keys.is_empty() { String::new() } else { format!(", which looks at {}", keys.join(", ")) };
+                if keys.is_empty() { String::new() } else { format!(", which reads {}", keys.join(", ")) };
             let until = deadline.map(|until| format!(", until {}", time(until))).unwrap_or_default();
             Some(format!("step {} waits at its gate{by}{until}", label(&net.step(*step).name, &path.0)))
         }
@@ -118,7 +118,7 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
     Some(match change {
         ExecutionChange::Started => "started".to_owned(),
         ExecutionChange::Forked { parent, .. } => format!("takes over from {}", execution_id(*parent)),
-        ExecutionChange::Paused(PauseReason::Waiting) => "paused: only a person can move it on".to_owned(),
+        ExecutionChange::Paused(PauseReason::Waiting) => "paused: only a person can continue it".to_owned(),
         ExecutionChange::Held { by, reason } => {
             let because = if reason.is_empty() { String::new() } else { format!(": {}", plain(reason)) };
             format!("held by {by}{because}")
@@ -132,7 +132,7 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
             format!("context changed by {by}: {}", keys.join(", "))
         }
         ExecutionChange::Ended { outcome, failure: why } => {
-            // The report that follows describes a failure.
+            // The failure is described by the following report.
             let why = why.as_ref().filter(|_| *outcome == Outcome::Cancelled);
             let why = why.map(|why| format!(": {}", failure(why))).unwrap_or_default();
             format!("{}{why}", status(Phase::Ended(*outcome)))
@@ -144,7 +144,7 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
 }
 
 fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<String> {
-    // The lease knows better than the offer when the work began.
+    // The lease has the time at which the work began; the offer may be earlier.
     let took = |times: &Option<Times>| {
         let began = times.map(|times| times.started_at).or(firing.began_at);
         began.map(|began| format!(" {}", duration(at.since(began)))).unwrap_or_default()
@@ -163,9 +163,9 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
             format!("failed{}{handled}: {}", took(times), failure(why))
         }
         FiringChange::RetryScheduled { until, failure: why } => {
-            format!("failed: {}; again in {}", failure(why), duration(until.since(at)))
+            format!("failed: {}; next attempt in {}", failure(why), duration(until.since(at)))
         }
-        FiringChange::Yielded { until } => format!("goes on in {}", duration(until.since(at))),
+        FiringChange::Yielded { until } => format!("continues in {}", duration(until.since(at))),
         FiringChange::Lost => "lost its worker and is queued again".to_owned(),
         FiringChange::Waiting { until } | FiringChange::Delayed { until } => {
             format!("waits until {}", time(*until))
@@ -177,7 +177,7 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
             format!("waits for a person{question}")
         }
         FiringChange::ChildPaused { paused: true, child: Some(child) } => {
-            format!("waits: only a person can move {} on", execution_id(*child))
+            format!("waits: only a person can continue {}", execution_id(*child))
         }
         FiringChange::Skipped(_) => "skipped".to_owned(),
         FiringChange::Dropped(_) => "cancelled".to_owned(),

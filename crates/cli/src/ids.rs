@@ -1,4 +1,4 @@
-//! Ids of executions as people type them: with or without the prefix, with dashes, a part of one, or `@last`.
+//! Ids of executions as users write them: with or without the prefix, with dashes, a part of one, or `@last`.
 
 use crate::api::{Client, list_executions};
 use crate::exit::Usage;
@@ -8,19 +8,19 @@ use windlass_kernel::ExecutionId;
 
 const PREFIX: &str = "exec_";
 const DIGITS: usize = 32;
-/// Fewer digits would fit too many executions.
+/// Minimum number of digits; fewer would fit too many executions.
 const SHORT_MIN: usize = 8;
-/// Executions that are named where a part of an id fits several.
+/// Maximum number of executions that are listed if a part of an id fits several.
 const NAMED_MAX: usize = 3;
 /// The newest execution.
 const LAST: &str = "@last";
-/// Executions among which it is searched: those that it started are newer.
+/// Number of executions among which the newest is searched: those that it started are newer.
 const LAST_AMONG: usize = 100;
 /// Executions that are compared with a part of an id, the newest: ten requests.
 const COMPARED_MAX: usize = 1_000;
 
-/// Returns the execution that a text names. Ids begin with the time, so those of one minute begin alike: the end of an id is
-/// as good a short form as its beginning.
+/// Returns the execution that a text names. Ids begin with the time, so those of one minute begin with the same digits:
+/// the end of an id can also be used as its short form.
 pub fn find(client: &Client, text: &str) -> anyhow::Result<ExecutionId> {
     if text == LAST {
         return find_last(client);
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> anyhow::Result<ExecutionId> {
     Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)
 }
 
-/// Returns the newest execution that no other one started.
+/// Returns the newest execution that was not started by another one.
 fn find_last(client: &Client) -> anyhow::Result<ExecutionId> {
     let (listed, _) = list_executions(client, &[], LAST_AMONG)?;
     let is_own = |execution: &&Value| execution["metadata"]["triggerType"] != "workflow";
@@ -54,7 +54,7 @@ fn find_last(client: &Client) -> anyhow::Result<ExecutionId> {
 
 /// Returns the execution that an answer of the API is about.
 pub fn of_answer(answer: &Value) -> anyhow::Result<ExecutionId> {
-    parse(answer["executionId"].as_str().context("the answer names no execution")?)
+    parse(answer["executionId"].as_str().context("the answer has no execution id")?)
 }
 
 fn digits(text: &str) -> Result<String, Usage> {
@@ -67,7 +67,7 @@ fn digits(text: &str) -> Result<String, Usage> {
         return Err(Usage::new(what).hint("`windlass executions list` shows the ids"));
     }
     if digits.len() < SHORT_MIN {
-        let what = format!("`{text}` is too short: give at least {SHORT_MIN} digits of the id");
+        let what = format!("`{text}` is too short: use at least {SHORT_MIN} digits of the id");
         return Err(Usage::new(what));
     }
     Ok(digits)
@@ -94,7 +94,7 @@ fn find_by_part(client: &Client, text: &str, digits: &str) -> anyhow::Result<Exe
             let named: Vec<String> = found.iter().take(NAMED_MAX).map(|id| format!("{PREFIX}{id}")).collect();
             let more = if found.len() > NAMED_MAX { ", …" } else { "" };
             let what = format!("`{text}` fits {} executions: {}{more}", found.len(), named.join(", "));
-            Err(Usage::new(what).hint("give more digits, from the beginning or the end of the id").into())
+            Err(Usage::new(what).hint("use more digits, from the beginning or the end of the id").into())
         }
     }
 }

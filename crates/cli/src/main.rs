@@ -16,11 +16,11 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Values are allocated on one thread and freed on another all the time, which this allocator is made for.
+/// Values are often allocated on one thread and freed on another, for which this allocator is made.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A durable workflow engine: what was committed is never lost and never silently run again.
+/// A durable workflow engine: committed work is never lost and never silently run again.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about)]
 struct Cli {
@@ -55,17 +55,17 @@ enum Command {
     Admin(commands::admin::Admin),
     Bench(commands::bench::Bench),
     Sim(commands::sim::Sim),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions {
         shell: clap_complete::Shell,
     },
-    /// A step's program and all that it starts
+    /// Runs a step's program and supervises all processes that it starts
     #[command(name = embedded::SUPERVISE, hide = true)]
     Supervise {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         argv: Vec<std::ffi::OsString>,
     },
-    /// One computation for the pool, in a process with limits of its own
+    /// Runs one computation for the pool, in a process with limits of its own
     #[command(name = embedded::SANDBOX, hide = true)]
     Sandbox,
     /// Lets scripts of workflow nodes call the engine; see docs/nodes.md
@@ -77,7 +77,7 @@ enum Command {
 }
 
 impl Command {
-    /// Reports that a command does not use the server that the environment names.
+    /// Reports that a command ignores the server that the environment names.
     fn warn_if_local(&self) {
         let is_local = matches!(self, Command::Admin(_) | Command::Bench(_) | Command::Sim(_));
         if is_local && std::env::var_os(api::URL_VARIABLE).is_some_and(|url| !url.is_empty()) {
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Command::Sandbox => commands::internal::sandbox(),
         Command::Node { args } => commands::internal::call_node(&args),
         Command::Completions { shell } => {
-            // Made whole first: the generator panics when its writer fails, and a reader may hang up.
+            // The whole text is built first: the generator panics when its writer fails, and a reader may hang up.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut script);
             std::io::stdout().write_all(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Whether the reader of stdout has closed it, which needs no report.
+/// Returns whether the reader of stdout has closed it, which needs no report.
 fn is_hung_up(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,12 +1,12 @@
-//! Ctrl-C and its like. The first asks for an orderly end, the second ends the process at once: the supervisors then end
-//! what steps have left running.
+//! Ctrl-C and other signals that request an end. The first requests an orderly end, the second ends the process at
+//! once: the supervisors then end the programs of its steps.
 
 use crate::exit;
 use crossbeam_channel::{Receiver, bounded};
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Listens from now on; the number of the first signal comes through the channel.
+/// Listens from now on. The number of the first signal is sent to the channel.
 pub fn listen() -> io::Result<Receiver<i32>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let (mut interrupts, mut terms) = runtime.block_on(async {

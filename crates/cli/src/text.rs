@@ -1,4 +1,4 @@
-//! Texts of programs on a terminal. A program may print anything; only its colours may reach a terminal.
+//! Text of programs on a terminal. A program may print anything; only its colours may reach a terminal.
 
 use std::io::{IsTerminal, stdout};
 
@@ -8,7 +8,7 @@ const BELL: char = '\u{7}';
 const CSI: char = '\u{9b}';
 const RESET: &str = "\u{1b}[0m";
 
-/// Removes everything that would control a terminal.
+/// Removes all characters that control a terminal.
 pub fn plain(text: &str) -> String {
     legible(text, Colours::Removed)
 }
@@ -21,7 +21,7 @@ pub enum Colours {
 }
 
 impl Colours {
-    /// A terminal shows colours unless its user does not want them.
+    /// Returns whether a terminal shows colours, which its user can disable.
     pub fn for_stdout() -> Colours {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -32,8 +32,8 @@ impl Colours {
     }
 }
 
-/// Returns a line as a terminal would show it in the end, without control sequences. A program that draws a progress bar
-/// returns to the beginning of the line again and again: only the last state of the line is shown.
+/// Returns a line as a terminal would finally show it, without control sequences. A program that draws a progress bar
+/// returns to the beginning of the line many times: only the last state of the line is shown.
 pub fn legible(text: &str, colours: Colours) -> String {
     let text = text.replace("\r\n", "\n");
     let mut states = text.rsplit('\r').map(|state| without_sequences(state, colours));

@@ -24,9 +24,9 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 /// The host in requests that leave no machine.
 const LOCAL_URL: &str = "http://localhost";
-/// Requests that are sent at a time where many are sent.
+/// Maximum number of requests in flight.
 const CONCURRENT_MAX: usize = 64;
-/// How long a request to a folder is repeated while its holders end one after the other.
+/// Time for which a request to a folder is repeated while its holders end one after the other.
 const REOPEN_WITHIN: Duration = Duration::from_secs(15);
 const REOPEN_AFTER: Duration = Duration::from_millis(10);
 
@@ -35,7 +35,7 @@ pub struct Client {
     /// Dropped after the connection, whose tasks it runs.
     runtime: Runtime,
     base: Url,
-    /// The flag with which a command reaches the same API.
+    /// Flag with which another command reaches the same API.
     flag: String,
     /// None at a server's URL.
     folder: Option<FolderAccess>,
@@ -130,12 +130,12 @@ impl Client {
         }
     }
 
-    /// The flag with which a command reaches the same API.
+    /// Returns the flag with which another command reaches the same API.
     pub fn flag(&self) -> &str {
         &self.flag
     }
 
-    /// Where the API is, for messages.
+    /// Describes the location of the API for messages.
     pub fn place(&self) -> String {
         match self.folder {
             Some(_) => "in this data folder".to_owned(),
@@ -143,22 +143,22 @@ impl Client {
         }
     }
 
-    /// Whether the executions go on when this command ends: at a server, also one that holds the folder.
+    /// Returns whether executions continue when this command ends: at a server, also one that holds the folder.
     pub fn is_server(&self) -> bool {
         self.folder.as_ref().is_none_or(|folder| find_server_url(folder.data.folder()).is_some())
     }
 
-    /// Whether requests leave this machine.
+    /// Returns whether requests leave this machine.
     pub fn is_remote(&self) -> bool {
         self.folder.is_none()
     }
 
-    /// Whether this process has opened the folder itself.
+    /// Returns whether this process has opened the folder itself.
     pub fn is_in_process(&self) -> bool {
         matches!(**self.connection.borrow(), Connection::InProcess(_))
     }
 
-    /// Reports that another process runs the steps, where that is not a server: they run in its directory, with its
+    /// Reports that another process runs the steps, unless it is a server: they run in its directory, with its
     /// environment and its slots.
     pub fn report_holder(&self) {
         if let Some(folder) = &self.folder
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// The command that carries an execution on, or follows it where it goes on by itself.
+    /// Returns the command that continues an execution, or follows it if it continues by itself.
     pub fn resume_command(&self, id: ExecutionId) -> String {
         let (id, flag) = (execution_id(id), &self.flag);
         match self.is_server() {
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// Whether the executions of the folder wait for a process that executes them.
+    /// Returns whether the executions of the folder wait for a process that executes them.
     pub fn is_idle(&self) -> bool {
         let holder = self.folder.as_ref().map(|folder| Folder::holder(folder.data.folder()));
         matches!(holder, Some(Ok(None)))
@@ -191,7 +191,10 @@ impl Client {
     /// Reports that no process works on an execution that is waited for.
     pub fn report_idle(&self, id: ExecutionId) {
         if self.is_idle() {
-            say(&format!("no process runs it at the moment; carry on with:\n  {}", self.resume_command(id)));
+            say(&format!(
+                "no process runs it at the moment; continue it with:\n  {}",
+                self.resume_command(id)
+            ));
         }
     }
 
@@ -216,8 +219,8 @@ impl Client {
         parse_json(&self.text(request)?)
     }
 
-    /// Sends many requests, some at a time, and returns the answers in their order. The requests must be safe to repeat: one
-    /// without an answer is sent again.
+    /// Sends many requests, several at a time, and returns the answers in their order. The requests must be safe to
+    /// repeat: a request without an answer is sent again.
     pub fn json_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<Value>, ApiError> {
         let mut answers = Vec::with_capacity(requests.len());
         for some in requests.chunks(CONCURRENT_MAX) {
@@ -225,7 +228,7 @@ impl Client {
             let sent = some.iter().map(|request| connection.send(request.clone()));
             for (request, answer) in some.iter().zip(self.runtime.block_on(join_all(sent))) {
                 let text = match answer {
-                    // The folder may have another holder now.
+                    // Another process may hold the folder now.
                     Err(ApiError::Unreachable(_)) => self.text(request.clone())?,
                     answer => accept_text(answer?)?,
                 };
@@ -235,13 +238,14 @@ impl Client {
         Ok(answers)
     }
 
-    /// A request to a folder whose holder ends meanwhile goes to the next holder, or to an engine in this process.
+    /// Sends a request. If the holder of the folder ends meanwhile, the request is sent to the next holder, or to an
+    /// engine in this process.
     pub fn text(&self, request: ApiRequest) -> Result<String, ApiError> {
         let bytes = self.bytes(request)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The same, for an answer that is not text.
+    /// Sends a request whose answer is not text.
     pub fn bytes(&self, request: ApiRequest) -> Result<Vec<u8>, ApiError> {
         let is_idempotent = [Method::GET, Method::PUT, Method::DELETE].contains(&request.method);
         let may_repeat = is_idempotent || request.has_key();
@@ -261,13 +265,13 @@ impl Client {
         }
     }
 
-    /// Opens the folder anew; false at a server, which has to come back by itself.
+    /// Opens the folder anew. Returns false at a server, which has to come back by itself.
     fn reopen(&self) -> Result<bool, ApiError> {
         let Some(FolderAccess { data, token, command, need }) = &self.folder else { return Ok(false) };
         let opened = Connection::to_folder(data, token.as_ref(), command, need, self.runtime.handle());
         let opened = opened.map_err(|error| ApiError::Refused(Refusal::internal(&error)))?;
         if let (Connection::InProcess(_), Need::Run { .. }) = (&opened, need) {
-            say("the process that ran it has ended; this one carries on");
+            say("the process that ran it has ended; this process continues it");
         }
         *self.connection.borrow_mut() = Rc::new(opened);
         Ok(true)
@@ -275,7 +279,7 @@ impl Client {
 }
 
 impl ApiRequest {
-    /// Whether the request starts nothing a second time when it is repeated.
+    /// Returns whether repeating the request starts nothing a second time.
     fn has_key(&self) -> bool {
         self.headers.iter().any(|(name, _)| *name == "x-idempotency-key")
     }
@@ -304,7 +308,7 @@ fn runtime() -> std::io::Result<Runtime> {
 fn parse_url(url: &str) -> Result<Url, Usage> {
     let wrong = |why: &str| {
         Usage::new(format!("`{url}` is not the URL of a server: {why}"))
-            .hint("give the scheme and the address, as in http://127.0.0.1:7070")
+            .hint("use the scheme and the address, as in http://127.0.0.1:7070")
     };
     let base = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
     match base.scheme() {

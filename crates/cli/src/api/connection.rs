@@ -17,30 +17,30 @@ use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::{Setup, Workers};
 use windlass_server::{Local, SocketPath};
 
-/// How long a server may take to accept a connection.
+/// Time within which a server must accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// How long an answer may take; longer than any wait that a command requests.
+/// Maximum time for an answer. It is longer than any wait that a command requests.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// How long a command waits for a process that holds the folder and serves no socket: one that starts, ends, or checks
+/// Time that a command waits for a process that holds the folder and serves no socket: one that starts, ends, or checks
 /// the folder.
 const HOLD_WAIT_MAX: Duration = Duration::from_secs(10);
 const HOLD_RETRY: Duration = Duration::from_millis(20);
-/// A wait that lasts longer is reported.
+/// Time after which a wait is reported.
 const WAIT_REPORTED_AFTER: Duration = Duration::from_millis(500);
 
-/// What a command does in a data folder.
+/// Kind of access that a command needs to a data folder.
 #[derive(Debug, Clone)]
 pub enum Need {
-    /// Reads; the folder is neither held nor changed.
+    /// The command reads; the folder is neither held nor changed.
     Read,
-    /// Changes executions or definitions, and leaves the work to another process.
+    /// The command changes executions or definitions, and leaves the work to another process.
     Change,
-    /// Runs executions, in this process if no other one holds the folder.
+    /// The command runs executions, in this process if no other one holds the folder.
     Run {
         slots: Option<u32>,
         /// Bindings of an engine in this process; None: those of the environment.
         adapters: Option<Arc<Adapters>>,
-        /// Whether work dirs of plans are left for people to look at.
+        /// Whether the work dirs of plans are kept.
         keeps_workdirs: bool,
     },
 }
@@ -169,7 +169,7 @@ fn start_engine(folder: Folder, setup: Setup, runtime: &Handle) -> anyhow::Resul
     for warning in local.warnings() {
         say(&format!("warning: {warning}"));
     }
-    // A process that only makes a change is gone again before others could use it.
+    // A process that only makes a change ends before others could use it.
     if workers != Workers::None {
         let _context = runtime.enter();
         if let Err(error) = local.serve_folder() {

@@ -4,7 +4,7 @@ use super::{ApiError, Client};
 use serde_json::Value;
 use windlass_store::Which;
 
-/// Workflows in one answer.
+/// Maximum number of workflows in one answer.
 const PAGE: usize = 100;
 
 /// Returns the version and the text of the newest definition of that name.

@@ -1,4 +1,4 @@
-//! Answers of the API that are not a success, and answers that never came.
+//! Errors of the API, and requests without an answer.
 
 use reqwest::Url;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub enum ApiError {
     Refused(Refusal),
 }
 
-/// No answer came: the request may or may not have taken effect.
+/// A request without an answer. It may or may not have taken effect.
 #[derive(Debug)]
 pub struct Unreachable {
     /// None for the process that holds the data folder.
@@ -69,12 +69,12 @@ impl Refusal {
         Refusal { status: 500, code, message, details: Vec::new() }
     }
 
-    /// Whether the request itself is wrong, so that a repetition would be refused, too.
+    /// Returns whether the request itself is wrong, so that a repeated one would also be refused.
     pub fn is_usage(&self) -> bool {
         matches!(self.status, 400 | 401 | 403 | 404 | 413 | 415 | 422)
     }
 
-    /// Whether a later repetition may succeed: the server is stopping or overloaded.
+    /// Returns whether a repeated request may succeed: the server is stopping or overloaded.
     pub fn is_passing(&self) -> bool {
         matches!(self.status, 429 | 502..=504)
     }
@@ -82,11 +82,11 @@ impl Refusal {
     fn hint(&self) -> Option<&'static str> {
         match (self.status, self.code.as_str()) {
             (401, _) => Some(
-                "put the token into WINDLASS_TOKEN, or name a file that holds it with --token-file; the owner's is \
+                "set WINDLASS_TOKEN to the token, or name a file that contains it with --token-file; the owner's token is \
                  in the file owner.token of the server's data folder",
             ),
             (404, "RESOURCE_NOT_FOUND") => {
-                Some("`windlass executions list` and `windlass workflows list` show what there is")
+                Some("`windlass executions list` and `windlass workflows list` show the ids")
             }
             (404, _) => Some("is the URL that of a Windlass server?"),
             (429, _) => Some("retry in a moment"),
@@ -142,7 +142,7 @@ impl fmt::Display for Unreachable {
 }
 
 impl ApiError {
-    /// Whether a repetition may succeed.
+    /// Returns whether a repeated request may succeed.
     pub fn is_passing(&self) -> bool {
         match self {
             ApiError::Unreachable(_) => true,
@@ -150,12 +150,12 @@ impl ApiError {
         }
     }
 
-    /// Whether the thing that the request names does not exist.
+    /// Returns whether the object that the request names does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, ApiError::Refused(refusal) if refusal.status == 404)
     }
 
-    /// Whether the request itself is wrong.
+    /// Returns whether the request itself is wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, ApiError::Refused(refusal) if refusal.is_usage())
     }

@@ -10,12 +10,12 @@ use windlass_kernel::ExecutionId;
 use windlass_server::follow::Follower;
 use windlass_views::execution_id;
 
-/// Entries of a list in one answer.
+/// Maximum number of entries of a list in one answer.
 const PAGE: usize = 100;
-/// Records of evidence in one answer: the most that a server returns.
+/// Records of evidence in one answer: the maximum of a server.
 const EVIDENCE_PAGE: &str = "1000";
 
-/// Returns the object that represents an execution everywhere.
+/// Returns the object that represents an execution in all answers.
 pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
     let mut execution = client.get(&["executions", &execution_id(id)], &[])?;
     // Links lead to a server.
@@ -27,12 +27,12 @@ pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError
     Ok(execution)
 }
 
-/// Returns its status, progress and what it waits for.
+/// Returns its status, progress and the tasks that it waits for.
 pub fn get_status(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
     client.get(&["executions", &execution_id(id), "status"], &[])
 }
 
-/// Returns the value that a reference or the mark of an omitted value leads to; None if it is neither.
+/// Returns the value of a reference or of the mark of an omitted value; None if it is neither.
 pub fn get_value(client: &Client, shown: &Value) -> Result<Option<Value>, ApiError> {
     let is_mark = shown.get("$artifact").is_some() || shown.get("$omitted").is_some();
     let url = shown.get("url").and_then(Value::as_str).filter(|_| is_mark);
@@ -44,13 +44,13 @@ pub fn get_value(client: &Client, shown: &Value) -> Result<Option<Value>, ApiErr
 #[derive(Debug, Default)]
 pub struct EvidencePage {
     pub records: Vec<Value>,
-    /// Of the last page, if the folder has a key.
+    /// Anchor of the last page, if the folder has a key.
     pub anchor: Option<Value>,
-    /// None after the last page.
+    /// Cursor of the next page; None after the last one.
     pub cursor: Option<String>,
 }
 
-/// Returns attempts, ends and acts of people, as a chain of hashes, from a cursor on.
+/// Returns attempts, ends and actions of people, as a chain of hashes, from a cursor on.
 pub fn get_evidence(
     client: &Client,
     id: ExecutionId,
@@ -64,7 +64,7 @@ pub fn get_evidence(
     Ok(EvidencePage { records, anchor: page.get("anchor").cloned(), cursor })
 }
 
-/// Returns the definition as a picture, coloured by what became of each step.
+/// Returns the definition as a picture, coloured by the state of each step.
 pub fn get_picture(client: &Client, id: ExecutionId, format: Drawn) -> Result<String, ApiError> {
     let request = client.request(Method::GET, &["executions", &execution_id(id), "graph"]);
     client.text(request.query(&[("format", format.name())]))
@@ -74,7 +74,7 @@ pub fn follow(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<Follower> 
     Follower::new(Box::new(ApiJournal::new(client.clone(), id)), id)
 }
 
-/// The filter for all executions that have not ended.
+/// Filter for all executions that have not ended.
 pub const OPEN: [(&str, &str); 1] = [("status", "open")];
 
 /// Lists executions that fit a filter, the newest first, and whether there are more.

@@ -9,10 +9,10 @@ use windlass_server::trail::{Stretch, Trail};
 use windlass_store::Position;
 use windlass_views::execution_id;
 
-/// How long one request waits for news. A terminal is drawn anew as often.
+/// Maximum time for which one request waits for news. A terminal is redrawn as often.
 const WAIT_MS: &str = "100";
 const REMOTE_WAIT_MS: &str = "500";
-/// How long a server may take to be back after a restart.
+/// Maximum time for a server to come back after a restart.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
@@ -20,9 +20,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 pub struct ApiJournal {
     client: Rc<Client>,
     execution: String,
-    /// False for the first request, which shows what there is.
+    /// False for the first request, which returns the existing records.
     waits: bool,
-    /// The stretch that came with the net.
+    /// Records that came with the net.
     first: Option<Stretch>,
 }
 
@@ -68,7 +68,7 @@ impl Trail for ApiJournal {
             }
         };
         let stretch: Stretch = serde_json::from_str(&text)
-            .context("the server sends its journal in a form that is unknown here")?;
+            .context("the server sends its journal in a format that this version does not know")?;
         self.waits = !stretch.more;
         Ok(stretch)
     }

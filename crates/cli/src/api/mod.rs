@@ -1,5 +1,5 @@
-//! The API that commands use: of a server over HTTP, of the process that holds the data folder through its socket, or
-//! in this process when no other one holds the folder.
+//! The API that commands use: that of a server over HTTP, that of the process that holds the data folder through its
+//! socket, or one in this process when no other one holds the folder.
 
 mod client;
 mod connection;
@@ -32,7 +32,7 @@ const TOKEN_VARIABLE: &str = "WINDLASS_TOKEN";
 /// Largest size of a file with a token.
 const TOKEN_MAX: u64 = 16 * 1024;
 
-/// The data folder or the server that a command works with.
+/// The data folder or the server that a command uses.
 #[derive(Debug, clap::Args)]
 pub struct ApiTarget {
     #[command(flatten)]
@@ -84,23 +84,23 @@ impl ApiTarget {
         if is_missing { Ok(None) } else { self.connect(command, Need::Read).map(Some) }
     }
 
-    /// Whether another process does the work: a server, or the one that holds the folder.
+    /// Returns whether another process does the work: a server, or the one that holds the folder.
     pub fn is_elsewhere(&self) -> bool {
         self.server_url().is_some()
             || SocketPath::in_folder(self.data.folder()).is_ok_and(|socket| socket.is_open())
     }
 
-    /// Returns the folder, for work that needs no server and asks none.
+    /// Returns the folder, for work that needs no server.
     pub fn folder(&self) -> &Data {
         &self.data
     }
 
-    /// Returns the folder, for work that only its owner does.
+    /// Returns the folder, for work that only its owner may do.
     pub fn data(&self) -> Result<&Data, Usage> {
         match self.server_url() {
             None => Ok(&self.data),
-            Some(url) => Err(Usage::new(format!("this works in a data folder and not at {url}"))
-                .hint("run it where the server's data folder is, without --url and WINDLASS_URL")),
+            Some(url) => Err(Usage::new(format!("this command works in a data folder and not at {url}"))
+                .hint("run it on the machine with the server's data folder, without --url and WINDLASS_URL")),
         }
     }
 

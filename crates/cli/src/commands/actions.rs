@@ -1,4 +1,4 @@
-//! `windlass actions`: programs that steps of plans name.
+//! `windlass actions`: programs for the steps of plans.
 
 use super::report::print_json;
 use super::schedules::{CAMEL_CASE, read_pages};
@@ -19,9 +19,9 @@ use windlass_dialects::plan::parse_action;
 /// The name of this process for others while it holds the folder.
 const COMMAND: &str = "windlass actions";
 
-/// Keep programs that steps of plans name
+/// Store programs for the steps of plans
 ///
-/// A plan has a copy of the revisions that it was created with.
+/// A plan keeps a copy of the revisions that were newest when it was created.
 #[derive(Debug, clap::Args)]
 pub struct Actions {
     #[command(subcommand)]
@@ -148,7 +148,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or("-")
 }
 
-/// Adds to the error of an unknown name how to find the known ones.
+/// Adds the command that lists known names to the error of an unknown name.
 fn missing(error: ApiError, client: &Client, name: &str) -> anyhow::Error {
     if !error.is_missing() {
         return error.into();
@@ -165,7 +165,7 @@ impl Put {
             Usage::new("the name of the action is missing, or its document cannot be read")
                 .hint("write `name: NAME` in the document, or use `--name NAME`")
         });
-        // A document with errors is sent all the same if its name is given: the errors have positions.
+        // A document with errors is still sent if its name is given: the server's errors have positions.
         let name = name?;
         let request = client.request(Method::PUT, &["actions", &name]).definition(&source.text);
         let stored = client.json(request)?;

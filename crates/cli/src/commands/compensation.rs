@@ -1,4 +1,4 @@
-//! The report of a compensation: what was undone, what was not, and the commands that help.
+//! The report of a compensation: the actions that were undone, those that were not, and the commands for them.
 
 use super::counted;
 use crate::text::plain;
@@ -53,11 +53,11 @@ fn describe(entry: &Value) -> String {
         "NotRun" => "not undone: a forced cancel came first".to_owned(),
         "NonCompensable" => "not undone: it has no compensation".to_owned(),
         "Running" => format!("being undone{operation}"),
-        _ => "waits to be undone".to_owned(),
+        _ => "will be undone".to_owned(),
     }
 }
 
-/// Whether its effects are still there, or may be.
+/// Returns whether its effects are or may be still in place.
 fn is_left(entry: &Value) -> bool {
     matches!(entry["outcome"].as_str(), Some("Failed" | "Cancelled" | "NotRun" | "NonCompensable"))
 }

@@ -35,7 +35,7 @@ enum Command {
 /// List dead letters, the newest first
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Only those of the schedule with this id
+    /// Only dead letters of the schedule with this id
     #[arg(long, value_name = "ID")]
     schedule_id: Option<String>,
     /// Maximum number of dead letters

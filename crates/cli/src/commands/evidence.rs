@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_kernel::ExecutionId;
 
-/// How much of a hash is shown to people; --json has all of it.
+/// Length of a hash in output for people; --json has the whole hash.
 const HASH_SHOWN: usize = 12;
 
-/// Show how every attempt, step and the whole execution came out, and what people did to it
+/// Show the result of every attempt, step and the whole execution, and the actions of people
 ///
-/// Each record holds the hash of the one before it: who keeps the last hash elsewhere can see later that nothing before it
-/// was changed. `windlass evidence verify FILE` checks what was exported.
+/// Each record has the hash of the one before it, so that an auditor who keeps the last hash elsewhere can verify later
+/// that no earlier record was changed. `windlass evidence verify FILE` checks exported evidence.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Evidence {
@@ -40,9 +40,10 @@ pub struct Evidence {
 enum Command {
     /// Check exported evidence: every record, their order, and the signed end if there is one
     ///
-    /// The file is what `windlass evidence ID --jsonl` printed, or an answer of `GET …/evidence`. An anchor is checked with
-    /// the key of the data folder; with --data DIR, a file without an anchor of that folder is refused. The exit code is 1 if
-    /// a record was changed, removed, repeated or moved, or if the end is missing; the first such record is named.
+    /// The file is the output of `windlass evidence ID --jsonl`, or an answer of `GET …/evidence`. An anchor is checked
+    /// with the key of the data folder; with --data DIR, a file without an anchor of that folder is refused. The exit
+    /// code is 1 if a record was changed, removed, repeated or moved, or if the end is missing; the first such record
+    /// is named.
     Verify {
         /// The file, or - for standard input
         #[arg(value_name = "FILE")]
@@ -50,7 +51,7 @@ enum Command {
     },
 }
 
-/// Form of the output.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,

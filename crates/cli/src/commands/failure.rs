@@ -1,4 +1,4 @@
-//! The report of a failed execution: what failed, where, and the commands that help.
+//! The report of a failed execution: the failure, its place, and the commands that help.
 
 use crate::api::{Client, get_execution};
 use crate::text::plain;
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use windlass_views::label;
 
-/// Failures that are reported in full; `executions get` has all of them.
+/// Failures that are reported in full; `executions get` lists all of them.
 const SHOWN_MAX: usize = 3;
-/// Executions inside of each other that are searched for the first failure.
+/// Maximum depth of nested executions in which the first failure is searched.
 const DEPTH_MAX: usize = 8;
-/// Characters of a line of code.
+/// Maximum number of characters of a line of code.
 const SOURCE_MAX: usize = 100;
-/// Lines of a stack, the last ones.
+/// Maximum number of lines of a stack, the last ones.
 const STACK_MAX: usize = 40;
 
 /// Files that definitions were read from, by the names of the definitions.
 pub type Files = BTreeMap<String, String>;
 
-/// A failure of an execution; of a loop, with the first failure inside of it.
+/// A failure of an execution; for a loop, with its first inner failure.
 struct Failed<'v> {
     error: &'v Value,
     inner: Option<&'v Value>,
@@ -147,7 +147,7 @@ impl FailureReport<'_> {
         })
     }
 
-    /// Returns the line of the definition; a caller who may not read definitions does without it.
+    /// Returns the line of the definition. It is left out for a caller who may not read definitions.
     fn source(&self, execution: &Value, error: &Value) -> Option<(u64, String)> {
         let location = error.get("location").filter(|location| location["file"].is_null())?;
         let line = location["line"].as_u64()?;

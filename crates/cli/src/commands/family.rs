@@ -22,17 +22,17 @@ const MEMBERS_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub struct Family {
     members: Vec<Member>,
-    /// Children that were not found, with the text that names them.
+    /// Children that were not found, with the text of the reference.
     nowhere: Vec<Nowhere>,
     /// Secrets that are not stored, with the steps that read them.
     secrets: Vec<SecretUse>,
-    /// Whether the definition is only checked, so that advice about it is welcome.
+    /// Whether the definition is only checked, so that warnings are printed.
     is_check: bool,
 }
 
 #[derive(Debug)]
 struct Member {
-    /// The name by which others start it and under which it is registered.
+    /// Name by which others start it and under which it is registered.
     name: String,
     source: Source,
     compiled: Compiled,
@@ -41,14 +41,14 @@ struct Member {
 #[derive(Debug)]
 struct Nowhere {
     why: Diagnostic,
-    /// The member that names it; None: the first definition.
+    /// Member that refers to it; None: the first definition.
     of: Option<usize>,
-    /// The diagnostic with its place in the text.
+    /// The diagnostic with its position in the text.
     rendered: String,
 }
 
 impl Family {
-    /// Finds all of them. Paths are relative to the folder of the first definition, so that a path means the same everywhere.
+    /// Finds all definitions. Paths are relative to the folder of the first definition, so that a path has one meaning.
     /// `missing` is the severity of a definition that is not found: a check warns, because it may be registered later.
     pub fn of(
         compiled: &Compiled,
@@ -70,7 +70,7 @@ impl Family {
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
-            // Further ones are dropped, like other problems of one definition.
+            // Further problems are dropped, like those of one definition.
             if family.nowhere.len() >= DIAGNOSTICS_MAX {
                 continue;
             }
@@ -134,11 +134,11 @@ impl Family {
                 return Ok(with_hint(child.nowhere.message.clone(), &hint));
             }
             Found::Several(files) => {
-                let message = format!("several files here are called `{}`: {}", child.path, files.join(", "));
-                return Ok(with_hint(message, "name the file itself, without its ending"));
+                let message = format!("several files have the name `{}`: {}", child.path, files.join(", "));
+                return Ok(with_hint(message, "use the name of the file, without its ending"));
             }
             Found::Registered => newest.map_or(0, |(version, _)| version),
-            // What is registered already keeps its number; another text gets the next one.
+            // A registered definition keeps its number; another text gets the next one.
             Found::Member(member) => newest.map_or(1, |(version, text)| {
                 version + u32::from(text != self.members[*member].compiled.source)
             }),
@@ -149,7 +149,7 @@ impl Family {
                     let has = counted(has, "version");
                     format!("playbook `{}` has {has}, and none is {version}", child.path)
                 };
-                with_hint(message, "leave `version` out to start the newest")
+                with_hint(message, "omit `version` to start the newest")
             }
             _ => None,
         })
@@ -181,7 +181,7 @@ impl Family {
         })
     }
 
-    /// Whether everything that it leads to was found and has no errors.
+    /// Returns whether all definitions were found and have no errors.
     pub fn is_whole(&self) -> bool {
         !self.nowhere.iter().any(|nowhere| nowhere.why.is_error())
             && self.members.iter().all(|member| member.compiled.is_valid())

@@ -1,4 +1,4 @@
-//! `windlass graph`: a definition as a picture.
+//! `windlass graph`: draws a definition.
 
 use super::family::Family;
 use super::source::Source;
@@ -16,7 +16,7 @@ use windlass_dialects::{Outside, compile_for};
 
 /// Draw a definition or an execution: steps, arcs with their guards, gates, loops
 ///
-/// An execution is drawn with what became of each step, as by `windlass executions get ID --graph`.
+/// An execution is drawn with the state of each step, as by `windlass executions get ID --graph`.
 #[derive(Debug, clap::Args)]
 pub struct Graph {
     /// The definition, YAML or JSON, where `-` reads standard input; or the id of an execution
@@ -33,11 +33,11 @@ pub struct Graph {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Drawn {
-    /// Text for pages that draw Mermaid
+    /// Text for pages that render Mermaid
     Mermaid,
     /// Text for Graphviz
     Dot,
-    /// A picture that any browser shows
+    /// An image for browsers
     Svg,
 }
 
@@ -95,7 +95,7 @@ impl Graph {
     }
 }
 
-/// To the file, or to standard output.
+/// Writes to the file, or to standard output.
 pub fn put(picture: &str, file: Option<&Path>) -> anyhow::Result<()> {
     match file {
         Some(file) => {

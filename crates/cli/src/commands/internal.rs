@@ -1,4 +1,4 @@
-//! Commands that the program starts itself with; people do not type them.
+//! Commands with which the program starts itself; users do not call them.
 
 use std::ffi::OsString;
 use std::io::{Write as _, stdin, stdout};

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_views::{execution_id, label};
 
-/// Rows of a terminal that outputs leave to other lines: the hint and the prompt.
+/// Rows of a terminal that are reserved for the hint and the prompt.
 const ROWS_LEFT: usize = 3;
 
 /// Prints a JSON value on one line of stdout.
@@ -31,8 +31,8 @@ pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
     Err(Usage::new(format!("the definition has no step `{name}`")).hint(hint))
 }
 
-/// Whether an execution would go on if a process executed it: `is_idle` says that none does. The status of the API remains
-/// what it was.
+/// Returns whether an execution would continue if a process executed it: `is_idle` means that none does. The status of
+/// the API is then still `running`.
 pub fn is_interrupted(execution: &Value, is_idle: bool) -> bool {
     is_idle && matches!(execution["status"].as_str(), Some("running" | "initializing" | "queued"))
 }
@@ -78,7 +78,7 @@ pub fn report_failures(failure: FailureReport<'_>, execution: &Value) {
     }
 }
 
-/// Prints the outputs; on a terminal only what fits it.
+/// Prints the outputs; on a terminal, as many lines as fit.
 fn print_outputs(client: &Client, execution: &Value) -> anyhow::Result<()> {
     let (text, rest) = format_outputs(client, execution)?;
     writeln!(stdout(), "{text}")?;
@@ -86,7 +86,7 @@ fn print_outputs(client: &Client, execution: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Formats the outputs, on a terminal only what fits it; then also how the rest is printed.
+/// Formats the outputs; on a terminal, as many lines as fit, and the command that prints the rest.
 pub fn format_outputs(client: &Client, execution: &Value) -> anyhow::Result<(String, Option<String>)> {
     let text = serde_json::to_string_pretty(&execution["outputs"])?;
     let room = if stdout().is_terminal() { terminal_rows().saturating_sub(ROWS_LEFT) } else { usize::MAX };
@@ -100,7 +100,7 @@ pub fn format_outputs(client: &Client, execution: &Value) -> anyhow::Result<(Str
     Ok((shown.join("\n"), Some(rest)))
 }
 
-/// Formats what a paused execution waits for, with the commands that carry it on.
+/// Formats the tasks that a paused execution waits for, with the commands that continue it.
 pub fn next_commands(client: &Client, id: ExecutionId) -> anyhow::Result<String> {
     let status = get_status(client, id)?;
     let waiting = status["waitingFor"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -114,12 +114,12 @@ pub fn next_commands(client: &Client, id: ExecutionId) -> anyhow::Result<String>
     }
     let is_held = waiting.iter().any(|entry| entry["kind"] == "pause" && entry["childId"].is_null());
     if !is_held {
-        lines.push(format!("then carry on with:\n  {}", client.resume_command(id)));
+        lines.push(format!("then continue it with:\n  {}", client.resume_command(id)));
     }
     Ok(lines.join("\n"))
 }
 
-/// Formats one entry of `waitingFor` with the commands that answer it. A sub-execution is answered itself.
+/// Formats one entry of `waitingFor` with the commands that answer it. A sub-execution is answered under its own id.
 fn format_waiting(entry: &Value, own: &str, flag: &str) -> String {
     let child = entry["childId"].as_str();
     let id = child.unwrap_or(own);

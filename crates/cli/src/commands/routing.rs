@@ -1,4 +1,5 @@
-//! `windlass clusters`, `windlass sandboxes`, `windlass route-groups`: where steps of plans run, and what they wait for.
+//! `windlass clusters`, `windlass sandboxes`, `windlass route-groups`: locations for steps of plans, and conditions of
+//! their start.
 
 use super::report::print_json;
 use super::schedules::{CAMEL_CASE, read_pages};
@@ -77,10 +78,10 @@ struct TargetState {
     /// Whether steps may start
     #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true", num_args = 0..=1, action = clap::ArgAction::Set)]
     ready: bool,
-    /// Its cluster, from which an execution can derive where it runs
+    /// Its cluster, from which an execution can derive its own
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// The value that steps send with their requests; without one, the server chooses it
+    /// The value that steps send with their requests; by default, the server chooses it
     #[arg(long, value_name = "KEY")]
     routing_key: Option<String>,
     /// A URL that is polled while steps wait

@@ -34,10 +34,10 @@ enum Command {
 /// List runs, the newest first
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Only those of the schedule with this id
+    /// Only runs of the schedule with this id
     #[arg(long, value_name = "ID")]
     schedule_id: Option<String>,
-    /// Only those with this status
+    /// Only runs with this status
     #[arg(long)]
     status: Option<String>,
     /// Maximum number of runs

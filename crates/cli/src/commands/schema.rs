@@ -1,4 +1,4 @@
-//! `windlass schema`: what editors need to complete and check a definition while it is written.
+//! `windlass schema`: JSON Schemas with which editors complete and check a definition.
 
 use crate::exit::Usage;
 use std::io::Write;

@@ -22,12 +22,12 @@ use windlass_server::vault::LocalVault;
 /// The name of this process for others while it holds the folder.
 const COMMAND: &str = "windlass secrets";
 
-/// Keep secrets for steps
+/// Manage the secrets of steps
 ///
-/// Values are stored encrypted in the data folder and never shown again. The key is in DATA/master.key, which only
-/// its owner can read, or in WINDLASS_MASTER_KEY: 32 bytes in base64, several with commas between them, the first of
-/// which seals. Whatever a step prints, returns or fails with has the secrets it was given replaced by [redacted],
-/// unless they can be guessed.
+/// Values are stored encrypted in the data folder and never shown again. The key is in DATA/master.key, which only its
+/// owner can read, or in WINDLASS_MASTER_KEY: 32 bytes in base64, several with commas between them, the first of which
+/// encrypts. In the output, results and failures of a step, its secrets are replaced by [redacted], unless they can be
+/// guessed.
 #[derive(Debug, clap::Args)]
 pub struct Secrets {
     #[command(subcommand)]
@@ -46,8 +46,8 @@ enum Command {
 
 /// Store a value under a name, or a new value
 ///
-/// The value comes from standard input, or is asked for on a terminal without showing it; it is never an argument,
-/// which other processes could see. One line end at the end of it is left out. It has at least 4 bytes.
+/// The value comes from standard input, or from a prompt on a terminal that does not show it; it is never an argument,
+/// which other processes could see. One trailing line end is removed. It has at least 4 bytes.
 #[derive(Debug, clap::Args)]
 struct Set {
     name: String,
@@ -73,9 +73,9 @@ struct Delete {
     json: bool,
 }
 
-/// Put all secrets under a new master key
+/// Encrypt all secrets with a new master key
 ///
-/// With DATA/master.key a new key is made and the old one is forgotten. With WINDLASS_MASTER_KEY put the new key in
+/// With DATA/master.key a new key is created and the old one is deleted. With WINDLASS_MASTER_KEY put the new key in
 /// front of the old one, rotate, then remove the old one.
 #[derive(Debug, clap::Args)]
 struct Rotate {
@@ -98,7 +98,7 @@ impl Secrets {
 }
 
 impl Set {
-    /// Name and value are known to be good before anything is created.
+    /// Checks the name and the value before anything is created.
     fn run(&self, target: &ApiTarget) -> anyhow::Result<()> {
         let refused = |error: windlass_secrets::Refused| Usage::new(error.to_string());
         check_name(&self.name).map_err(refused)?;
@@ -181,7 +181,7 @@ impl Delete {
 }
 
 impl Rotate {
-    /// Only the owner of the folder has its keys; an engine at work finds the new one by itself.
+    /// Only the owner of the folder has its keys; a running engine finds the new one by itself.
     fn run(&self, data: &Data) -> anyhow::Result<()> {
         data.check_exists()?;
         let rotated = LocalVault::of(data.folder(), EngineSecrets::from_environment())?.rotate()?;

@@ -29,7 +29,7 @@ impl Serve {
     }
 }
 
-/// Prints how to reach the server; with first steps in a new folder. The last line says that it is ready.
+/// Prints how to reach the server; in a new folder with first steps. The last line reports that it is ready.
 fn report_start(server: &Server, data: &Data, is_first: bool) {
     for warning in server.warnings() {
         say(&format!("warning: {warning}"));
@@ -55,8 +55,8 @@ fn report_page(server: &Server) {
         return say("`windlass page` prints a link that opens the web page");
     }
     match server.sign_in_url() {
-        Ok(link) => say(&format!("see it in a browser (the link works once, within 15 minutes):\n  {link}")),
-        Err(error) => say(&format!("warning: there is no link to the web page: {error:#}")),
+        Ok(link) => say(&format!("open it in a browser (the link works once, within 15 minutes):\n  {link}")),
+        Err(error) => say(&format!("warning: cannot create a link to the web page: {error:#}")),
     }
 }
 
@@ -70,7 +70,7 @@ from elsewhere:
     )
 }
 
-/// The table is the only list of flags.
+/// The table of settings is the only list of flags.
 impl clap::Args for Serve {
     fn augment_args(command: Command) -> Command {
         let about = "Serve workflows over HTTP";

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Source {
     pub text: String,
-    /// The folder of the file, in which definitions that it starts are searched for.
+    /// Folder of the file, in which definitions that it starts are searched.
     pub folder: PathBuf,
-    /// The name of the source in messages.
+    /// Name of the source in messages.
     pub shown: String,
 }
 
 impl Source {
-    /// `-` is standard input.
+    /// The path of the file; `-` is standard input.
     pub fn read(file: &Path) -> Result<Source, Usage> {
         let is_stdin = file.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { file.display().to_string() };

@@ -76,7 +76,7 @@ impl Tasks {
     }
 }
 
-/// Two lines for each task: what waits, and the command that answers.
+/// Prints two lines for each task: its description, and the command that answers it.
 fn print(client: &Client, tasks: &[Value]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for task in tasks {

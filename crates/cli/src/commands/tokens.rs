@@ -43,7 +43,7 @@ struct Create {
     /// Further roles, which approvers and policies of definitions name, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     roles: Vec<String>,
-    /// For the role worker: the only group that it may claim work for; every group of the tenant by default
+    /// For the role worker: the only group that it may claim work for; by default every group of the tenant
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// The person who will hold it, if the person has another identity: the id of another token, or `jwt:` and the subject of

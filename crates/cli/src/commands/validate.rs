@@ -1,4 +1,4 @@
-//! `windlass validate`: is this a definition that can run?
+//! `windlass validate`: checks whether a definition can run.
 
 use super::counted;
 use super::family::Family;

@@ -18,13 +18,14 @@ use windlass_worker::{LinkConfig, LinkNews, Pool, connect, host_name};
 
 /// Worker processes that share one folder.
 const WORKERS_MAX: u32 = 1_000;
-/// How often a worker that drains looks whether it is done.
+/// Interval at which a draining worker checks whether it is done.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Run steps for a server, in a group of workers
 ///
-/// Takes executions and steps that are bound to the group, runs them here, and reports to the server. The token comes from
-/// WINDLASS_TOKEN. Ctrl-C or SIGTERM lets it finish what it has and take nothing new; a second signal gives the rest back.
+/// Takes executions and steps that are bound to the group, runs them here, and reports to the server. The token comes
+/// from WINDLASS_TOKEN. On Ctrl-C or SIGTERM it finishes its work and takes no more; a second signal returns the rest
+/// to the server.
 #[derive(Debug, clap::Args)]
 pub struct Worker {
     /// URL of the server
@@ -36,13 +37,13 @@ pub struct Worker {
     /// Cluster that this worker is in
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Executions and steps at a time; an execution of a plan takes one slot for all its steps
+    /// Maximum number of executions and steps at a time; an execution of a plan takes one slot for all its steps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     slots: Option<u32>,
     /// Folder for work dirs and caches
     #[arg(long, value_name = "DIR", default_value = ".windlass-worker")]
     data: PathBuf,
-    /// Longest time to finish what it has after the first signal, in seconds
+    /// Maximum time to finish its work after the first signal, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     drain_seconds: u64,
 }
@@ -82,7 +83,7 @@ impl Worker {
         ended
     }
 
-    /// Until it is drained, stopped or refused.
+    /// Runs until it is drained, stopped or refused.
     fn watch(
         &self,
         pool: Pool,
@@ -96,7 +97,7 @@ impl Worker {
             select! {
                 recv(signals) -> _ => match draining {
                     None => {
-                        say("finishing what is running; a second signal gives it back");
+                        say("finishing running work; a second signal returns it to the server");
                         draining = Some(Instant::now() + Duration::from_secs(self.drain_seconds));
                         pool.drain();
                     }
@@ -121,7 +122,7 @@ impl Worker {
                 recv(looks) -> _ => {
                     if pool.is_over() {
                         pool.shutdown();
-                        say("everything is finished");
+                        say("all work is finished");
                         return Ok(ExitCode::SUCCESS);
                     }
                     if draining.is_some_and(|until| Instant::now() >= until) {
@@ -134,13 +135,13 @@ impl Worker {
 }
 
 fn give_back(pool: Pool) -> ExitCode {
-    say("giving back what is running");
+    say("returning running work to the server");
     pool.shutdown();
     ExitCode::SUCCESS
 }
 
-/// The folder of one worker process among those that share a folder. What a process left there that was killed is removed
-/// when the next one takes its place.
+/// The folder of one worker process among those that share a folder. Files of a process that was killed are removed by
+/// the next process that uses its folder.
 #[derive(Debug)]
 struct Place {
     folder: PathBuf,
@@ -163,11 +164,11 @@ impl Place {
                 return Ok(Place { folder: data.join(number.to_string()), _lock: lock });
             }
         }
-        Err(anyhow!("{WORKERS_MAX} workers use {}; give this one another folder with --data", data.display()))
+        Err(anyhow!("{WORKERS_MAX} workers use {}; use another folder with --data", data.display()))
     }
 }
 
-/// Every signal that asks for an end comes through the channel.
+/// Sends every signal that requests an end to the channel.
 fn listen() -> anyhow::Result<Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let (mut interrupts, mut terms) = runtime.block_on(async {

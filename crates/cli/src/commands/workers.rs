@@ -1,4 +1,4 @@
-//! `windlass workers`: groups of workers outside of the server, and what waits for them.
+//! `windlass workers`: groups of workers outside of the server, and the calls that wait for them.
 
 use super::report::print_json;
 use crate::api::{ApiTarget, Client, Need};

@@ -1,4 +1,4 @@
-//! The steps of an execution as a list: one row a step, in the order in which they began.
+//! The steps of an execution as a list: one row per step, in the order in which they began.
 
 use crate::format::{Question, plain};
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ pub struct Board {
 pub struct Row {
     pub name: String,
     pub state: State,
-    /// Of the newest firing.
+    /// State of the newest firing.
     pub began_at: Option<Millis>,
     pub ended_at: Option<Millis>,
     pub firings: u32,
     pub iterations: Option<Iterations>,
-    /// Firings that live.
+    /// Number of live firings.
     pub live: u32,
-    /// The newest line of its log, or why it failed.
+    /// Newest line of its log, or the reason of its failure.
     pub last: String,
     /// Whether `last` is a failure, which a line of a log does not replace.
     pub has_failed: bool,
@@ -38,7 +38,7 @@ pub struct Row {
 pub struct Iterations {
     pub ended: u32,
     pub failed: u32,
-    /// None while it is not known.
+    /// Total number of iterations; None while it is not known.
     pub total: Option<u32>,
 }
 
@@ -212,7 +212,7 @@ impl Row {
                 self.ended(State::Done, at);
             }
             FiringChange::Failed { failure, times, .. } => {
-                // The failure of a loop says less than that of its iteration, which is shown already.
+                // The failure of an iteration, which is shown already, is more specific than that of its loop.
                 if self.iterations.is_none_or(|iterations| iterations.failed == 0) {
                     self.last = plain(&failure.message);
                 }
@@ -248,14 +248,14 @@ impl Row {
         self.ended_at = None;
     }
 
-    /// The lease knows better than the offer when the work began.
+    /// The lease has the time at which the work began; the offer may be earlier.
     fn timed(&mut self, times: Option<&Times>) {
         if let Some(times) = times {
             self.began_at = Some(times.started_at);
         }
     }
 
-    /// A step that has several firings runs until the last of them has ended; a failure stays to be seen.
+    /// A step with several firings runs until the last of them has ended; a failure stays visible.
     fn ended(&mut self, state: State, at: Millis) {
         self.live = self.live.saturating_sub(1);
         self.ended_at = Some(at);

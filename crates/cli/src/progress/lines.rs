@@ -1,5 +1,5 @@
-//! One line per change, for pipes and files. What a loop prints is bounded: its first lines, its first failures, and its
-//! progress.
+//! One line per change, for pipes and files. The lines of a loop are bounded: its first lines, its first failures, and
+//! its progress.
 
 use super::say;
 use crate::format::{counted, duration, log_line, sentence};
@@ -9,13 +9,13 @@ use windlass_kernel::{Millis, Net, Role, StepId};
 use windlass_server::follow::{LogLine, Seen};
 use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 
-/// Changes of repeated firings of one step that are printed: those of ten short iterations.
+/// Maximum number of printed changes of repeated firings of one step: those of ten short iterations.
 const CHANGES_MAX: u32 = 20;
-/// Failures of repeated firings of one step that are printed in addition.
+/// Maximum number of failures of repeated firings of one step that are printed in addition.
 const FAILURES_MAX: u32 = 10;
-/// Lines of output of repeated firings of one step.
+/// Maximum number of output lines of repeated firings of one step.
 const OUTPUT_MAX: u32 = 50;
-/// Reports of the progress of a loop whose changes are no longer printed.
+/// Maximum number of progress reports of a loop whose changes are no longer printed.
 const PROGRESS_REPORTS: u32 = 10;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Lines {
     }
 
     pub fn tell(&mut self, net: &Net, id: &str, seen: &[Seen]) {
-        // What a fork took over happened to another execution, and was told there.
+        // Records that a fork took over belong to another execution, whose lines were printed already.
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
@@ -89,7 +89,7 @@ impl Lines {
         }
     }
 
-    /// Counts a change of a firing; false if it is not printed.
+    /// Counts a change of a firing. Returns false if it is not printed.
     fn firing(&mut self, net: &Net, firing: &FiringRef, change: &FiringChange) -> bool {
         let step = self.steps.entry(firing.step).or_default();
         let is_iteration = matches!(firing.role, Role::Iteration { .. });
@@ -111,7 +111,7 @@ impl Lines {
 }
 
 impl StepLines {
-    /// Whether a change of a repeated firing is printed.
+    /// Returns whether a change of a repeated firing is printed.
     fn takes(&mut self, change: &FiringChange) -> bool {
         let is_failure = matches!(change, FiringChange::Failed { .. } | FiringChange::RetryScheduled { .. });
         let (printed, max) = match is_failure {

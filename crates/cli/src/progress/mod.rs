@@ -1,4 +1,4 @@
-//! What is told of executions while they run: a list that is drawn anew on a terminal, lines in a pipe.
+//! Progress of executions on stderr: a list that is redrawn on a terminal, lines in a pipe.
 
 mod board;
 mod lines;
@@ -14,10 +14,10 @@ use windlass_kernel::Execution;
 use windlass_server::follow::Follower;
 use windlass_views::execution_id;
 
-/// Nothing is drawn or looked for more often.
+/// Minimum time between two redraws.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// One execution, told on stderr.
+/// Progress of one execution on stderr.
 #[derive(Debug)]
 pub struct Progress {
     follower: Follower,
@@ -47,7 +47,7 @@ impl Progress {
         Progress { follower, shown: Shown::Nothing }
     }
 
-    /// Tells what came since the last time.
+    /// Prints the changes since the last call.
     pub fn tick(&mut self) -> anyhow::Result<()> {
         let seen = self.follower.poll()?;
         match &mut self.shown {
@@ -64,7 +64,7 @@ impl Progress {
         Ok(())
     }
 
-    /// As of the last tick.
+    /// State of the last tick.
     pub fn state(&self) -> &Execution<'static> {
         self.follower.state()
     }
@@ -79,12 +79,12 @@ impl Progress {
     }
 }
 
-/// To stderr; whoever hung up does not want to know.
+/// Writes to stderr. An error is ignored: the reader has closed it.
 pub fn say(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Colours, where they are wanted.
+/// Returns whether colours are used.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     colours: bool,

@@ -1,5 +1,4 @@
-//! The list of steps on a terminal. A frame is one write: what changed is drawn over what was there, so nothing
-//! flickers.
+//! The list of steps on a terminal. A frame is one write that replaces changed lines only, so it does not flicker.
 
 use super::board::{Board, Iterations, Row, State};
 use super::{Style, TICK};
@@ -12,12 +11,12 @@ use windlass_kernel::{Execution, Net, Outcome, Phase};
 use windlass_server::follow::Seen;
 use windlass_views::{Leases, status};
 
-/// Rows on a terminal that does not tell its size.
+/// Number of rows of a terminal whose size is unknown.
 const ROWS: usize = 24;
 const COLUMNS: usize = 80;
-/// Of a step's name.
+/// Maximum width of a step's name.
 const NAME_MAX: usize = 24;
-/// Lines go up to the right margin and no further, while a frame is drawn.
+/// Lines are cut at the right margin while a frame is drawn.
 const CLIP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 const CLEAR_REST: &str = "\x1b[K";
@@ -27,7 +26,7 @@ const CLEAR_BELOW: &str = "\x1b[J";
 pub struct Screen {
     board: Board,
     style: Style,
-    /// Lines of the last frame, which the cursor stands below.
+    /// Lines of the last frame, which is above the cursor.
     drawn: usize,
     next: Instant,
     spin: usize,
@@ -63,7 +62,7 @@ impl Screen {
         let (rows, columns) = size();
         let room = rows.saturating_sub(2).max(1);
         let mut lines = vec![self.title(state)];
-        // A step that has not fired when the execution ends will not come.
+        // A step that has not fired when the execution ends will not fire.
         let coming = if state.phase().is_ended() { Vec::new() } else { self.board.coming(net) };
         let rows: Vec<&Row> = self.board.rows().iter().chain(&coming).collect();
         let (shown, hidden) = visible(&rows, room.saturating_sub(2));
@@ -74,7 +73,7 @@ impl Screen {
         }
         let up = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
         let body: String = lines.iter().map(|line| format!("{line}{CLEAR_REST}\r\n")).collect();
-        // Whoever closed the terminal does not look at it.
+        // A failed write is ignored: the terminal is closed.
         let _ = stderr().write_all(format!("{CLIP}\r{up}{body}{CLEAR_BELOW}{WRAP}").as_bytes());
         self.drawn = lines.len();
     }
@@ -144,8 +143,8 @@ fn size() -> (usize, usize) {
     }
 }
 
-/// Returns the rows that fit: those that run, those that failed, those that live and the next step; then the newest of the
-/// others. All of them are in their order.
+/// Returns the rows that fit: running, failed and live steps and the next step; then the newest of the others. All of
+/// them are in their order.
 fn visible<'r>(rows: &[&'r Row], room: usize) -> (Vec<&'r Row>, usize) {
     if rows.len() <= room {
         return (rows.to_vec(), 0);

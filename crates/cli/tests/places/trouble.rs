@@ -158,7 +158,7 @@ fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_goes
     server.kill();
     let (code, _, err) = running.end();
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("it carries on at the server; follow it with:"), "{err}");
+    assert!(err.contains("it continues at the server; follow it with:"), "{err}");
     assert!(err.contains("cannot reach the server at"), "{err}");
     let follow = err.lines().find(|line| line.contains("executions watch")).unwrap();
     let _server = host.serve_on(&address);

@@ -23,7 +23,9 @@ fn a_gate_is_opened_by_a_patch_and_resume_does_the_work() {
     place.windlass(&["run", "--resume", &id]).expect(5);
     let output = place.windlass(&["executions", "patch", &id, "go=true"]).expect(0);
     assert_eq!(output.out, format!("{id} running\n"));
-    output.says(&format!("no process runs it at the moment; carry on with:\n  windlass run --resume {id}\n"));
+    output.says(&format!(
+        "no process runs it at the moment; continue it with:\n  windlass run --resume {id}\n"
+    ));
     assert!(place.lines("output").is_empty(), "nothing runs without a worker");
     let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
     assert_eq!((&output["status"], &output["view"]["ctx"]["go"]), (&"completed".into(), &true.into()));

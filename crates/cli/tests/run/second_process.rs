@@ -59,7 +59,7 @@ fn a_run_carries_on_by_itself_when_the_process_that_held_the_folder_is_killed() 
     place.write("go", "");
     let (code, _, err) = second.end();
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("the process that ran it has ended; this one carries on"), "{err}");
+    assert!(err.contains("the process that ran it has ended; this process continues it"), "{err}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_run_whose_child_waits_at_a_gate_ends_with_5_and_the_command_that_opens_it()
     let (leaf, top) = (id_of(&place, "leaf"), id_of(&place, "play"));
     let patch = format!("windlass executions patch {leaf} go=…");
     let ran = ran.says(&format!("step gate of {leaf} waits at its gate; open it with:\n  {patch}"));
-    ran.says(&format!("then carry on with:\n  windlass run --resume {top}"));
+    ran.says(&format!("then continue it with:\n  windlass run --resume {top}"));
     for name in ["play", "middle", "leaf"] {
         assert_eq!(listed(&place, name)["status"], "paused", "{name}");
     }

@@ -395,7 +395,10 @@ fn wfl_27_an_approval_waits_for_a_person_who_approves_or_rejects() {
             (&output["status"], place.lines("notes")),
             (&json!("completed"), vec![expected.to_owned()])
         );
-        place.windlass(&["executions", word, &id]).expect(2).says("nothing of it waits for a person");
+        place
+            .windlass(&["executions", word, &id])
+            .expect(2)
+            .says("no step of the execution waits for a person");
     }
     let place = place(json!([["ask", "approval", { "timeout": "50ms" }]]), &[]);
     // It waits, or its time is over already.

@@ -285,7 +285,7 @@ fn act_18_an_export_is_the_whole_chain_with_its_signed_end() {
     let printed = place.windlass(&["evidence", id, "--jsonl"]).expect(0).out;
     assert_eq!(printed.lines().collect::<Vec<_>>(), lines.iter().map(String::as_str).collect::<Vec<_>>());
     let (code, out) = exported.verify(lines);
-    assert_eq!((code, out.trim()), (0, "4 records: none was changed"));
+    assert_eq!((code, out.trim()), (0, "4 records verified: none was changed"));
     for (query, field) in
         [("format=jsonl&limit=1", "limit"), ("format=jsonl&cursor=x", "cursor"), ("format=xml", "format")]
     {

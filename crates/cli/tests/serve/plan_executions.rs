@@ -510,7 +510,7 @@ fn pln_10_pln_34_an_execution_that_was_given_back_begins_again_with_secrets_as_t
     let (path, mut first) = (begin(&server, &plan, &bound), worker(&place, &server));
     let process = rig::process_of(&place, "began");
     first.signal(Signal::TERM);
-    first.until_says("finishing what is running");
+    first.until_says("finishing running work");
     first.signal(Signal::TERM);
     assert_eq!(first.end().0, Some(0));
     rig::until("the step is stopped", || rig::is_gone(process).then_some(()));

@@ -81,7 +81,7 @@ fn a_worker_process_runs_steps_of_its_group_with_logs_secrets_and_large_values()
     let logs = get(&server, &id, "/logs?limit=50").to_string();
     assert!(logs.contains("here") && !logs.contains("s3cr3t-value"), "{logs}");
     running.signal(Signal::TERM);
-    running.until_says("everything is finished");
+    running.until_says("all work is finished");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_worker_that_is_asked_to_end_finishes_its_step_and_takes_nothing_new() {
     let mut worker = worker(&place, &server, &token, &LAB);
     until_begun(&place, 1);
     worker.signal(Signal::TERM);
-    worker.until_says("finishing what is running");
+    worker.until_says("finishing running work");
     rig::until("the server knows", || {
         // A worker that drains has no free slot: what is started now waits.
         let (_, groups) = read_answer(server.get("/api/v1/runner-groups"));
@@ -170,7 +170,7 @@ fn a_worker_that_is_asked_to_end_finishes_its_step_and_takes_nothing_new() {
     until(&server, &first, "completed");
     let (code, _, said) = worker.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("everything is finished"), "{said}");
+    assert!(said.contains("all work is finished"), "{said}");
     let second = start(&server, &workflow);
     let (_, groups) = read_answer(server.get("/api/v1/runner-groups"));
     assert_eq!(groups["groups"][0]["workers"], 0, "its session is closed: {groups}");
@@ -186,7 +186,7 @@ fn a_second_signal_gives_the_step_back_at_once() {
     let mut first = worker(&place, &server, &token, &LAB);
     until_begun(&place, 1);
     first.signal(Signal::TERM);
-    first.until_says("finishing what is running");
+    first.until_says("finishing running work");
     first.signal(Signal::TERM);
     first.until_says("giving back");
     let _second = worker(&place, &server, &token, &LAB);

@@ -10,21 +10,21 @@ use windlass_server::backup::{BackupManifest, backup, restore};
 
 /// Copy the data folder, also while it is in use
 ///
-/// The copy is the store as it is at one moment, and the artifacts it names. The master key of secrets is not in it: keep
-/// that one apart.
+/// The copy has the store as of one moment, and the artifacts that it refers to. It does not have the master key of
+/// secrets: keep that key in another place.
 #[derive(Debug, clap::Args)]
 pub struct Backup {
-    /// A folder that is not there yet
+    /// The folder to create
     into: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Put a backup back into a data folder without data
+/// Restore a backup into a data folder without data
 #[derive(Debug, clap::Args)]
 pub struct Restore {
-    /// What `windlass admin backup` made
+    /// The folder that `windlass admin backup` created
     from: PathBuf,
     /// Print one JSON object
     #[arg(long)]

@@ -18,11 +18,11 @@ use windlass_views::execution_id;
 /// Time between two progress lines on a terminal.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Check that everything in the data folder is as it was written
+/// Check the integrity of everything in the data folder
 ///
-/// Opens every row of every journal, replays every execution, and compares the result with what is stored beside it.
-/// Entries of the audit log are compared with their seals, for which the master key is needed. Nothing is changed. It may run beside an engine: what that one writes meanwhile is read on. The exit code is 1 if
-/// there is a problem.
+/// Opens every row of every journal, replays every execution, and compares the result with the rows that are derived
+/// from it. Entries of the audit log are compared with their seals, for which the master key is needed. Nothing is
+/// changed. An engine may run at the same time; its new rows are read, too. The exit code is 1 if there is a problem.
 #[derive(Debug, clap::Args)]
 pub struct Check {
     /// Print one JSON object
@@ -56,7 +56,7 @@ impl Check {
     }
 }
 
-/// The key of the audit log; None where a folder has none.
+/// Key of the audit log; None if the folder has none.
 fn audit_seal(data: &Data) -> anyhow::Result<Option<Arc<AuditSeal>>> {
     LocalVault::of(data.folder(), EngineSecrets::from_environment())?.audit_seal()
 }

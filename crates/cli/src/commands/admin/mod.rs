@@ -1,4 +1,4 @@
-//! `windlass admin`: care for a data folder.
+//! `windlass admin`: maintenance of a data folder.
 
 mod backup;
 mod check;
@@ -9,7 +9,7 @@ use crate::data::Data;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// Care for the data folder
+/// Maintain a data folder
 #[derive(Debug, clap::Args)]
 pub struct Admin {
     #[command(subcommand)]

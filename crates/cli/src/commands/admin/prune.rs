@@ -17,7 +17,7 @@ use windlass_server::settings::{Retention, retention};
 use windlass_store::Retention as _;
 use windlass_views::{execution_id, status, time};
 
-/// Executions named in a preview.
+/// Number of executions that a preview names.
 const SHOWN: usize = 20;
 
 /// Delete executions that ended long ago
@@ -25,13 +25,13 @@ const SHOWN: usize = 20;
 /// A server does this by itself (`--keep`). With --dry-run nothing is changed, and a server may be running.
 #[derive(Debug, clap::Args)]
 pub struct Prune {
-    /// How long executions are kept after they ended: a time as in 30d, or `forever`. 0d keeps nothing that has ended
+    /// Time for which executions are kept after they ended, as in 30d, or `forever`. 0d keeps none that have ended
     #[arg(long, default_value = "30d", value_name = "TIME", value_parser = retention)]
     keep: Retention,
-    /// Delete all that has ended without a question
+    /// Delete all executions that have ended without asking
     #[arg(long, short)]
     yes: bool,
-    /// Only list what would be deleted
+    /// Only list the executions that would be deleted
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -39,7 +39,7 @@ pub struct Prune {
     json: bool,
 }
 
-/// Asks before everything that has ended is deleted. Without a terminal nothing is deleted.
+/// Asks for confirmation before all executions that have ended are deleted. Without a terminal nothing is deleted.
 fn confirm(executions: u64) -> anyhow::Result<()> {
     let question = format!("delete every execution that has ended, {}?", counted(executions, "execution"));
     if !stdin().is_terminal() || !stderr().is_terminal() {
@@ -114,7 +114,7 @@ impl Prune {
             Retention::For(_) => {
                 say(&format!("{executions} ended before {} and would be deleted", time(before)))
             }
-            Retention::Forever => say("nothing would be deleted: executions are kept forever"),
+            Retention::Forever => say("no execution would be deleted: executions are kept forever"),
         }
         Ok(ExitCode::SUCCESS)
     }

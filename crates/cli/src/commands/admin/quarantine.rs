@@ -1,4 +1,4 @@
-//! `windlass admin quarantine`: executions that are not worked on.
+//! `windlass admin quarantine`: executions that are set aside because they stopped the process or cannot be read.
 
 use crate::api::{Client, Need};
 use crate::commands::report::print_json;
@@ -25,31 +25,31 @@ const WHAT: &str = "windlass admin quarantine";
 const OWNER: &str = "owner";
 const CANCELLED: &str = "CANCELLED";
 
-/// Executions that are not worked on: list, release or cancel them
+/// List, release or cancel executions in quarantine, which do not run
 ///
-/// An execution is quarantined when the process died several times while it worked on it, when a thread did not come to an
-/// end with it, or when what is stored of it cannot be read. Everything else goes on without it.
+/// An execution is quarantined when the process died several times while it worked on it, when a thread did not return
+/// from it, or when its rows cannot be read. All other executions continue.
 #[derive(Debug, clap::Subcommand)]
 pub enum Quarantine {
-    /// List them; also while a server runs
+    /// List quarantined executions; also while a server runs
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Work on one again, from the next start on; no process may hold the folder
+    /// Run one again from the next start on; no process may hold the folder
     Release {
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Cancel one, without working on it; no process may hold the folder
+    /// Cancel one without running it; no process may hold the folder
     ///
-    /// It is cancelled with force: what it did is not undone, and its final step does not run. If what is stored of it
-    /// cannot be read, it is abandoned: listed as cancelled, with its journal left as it is.
+    /// It is cancelled with force: completed work is not undone, and its final step does not run. If its rows cannot be
+    /// read, it is abandoned: listed as cancelled, with its journal unchanged.
     Cancel {
         #[arg(value_name = "ID")]
         id: String,
-        /// Do not even decide the cancel: for an execution that takes this command down, too
+        /// Do not even decide the cancel: for an execution that also stops this command
         #[arg(long)]
         abandon: bool,
     },
@@ -92,12 +92,12 @@ fn to_json(suspect: &Suspect) -> Value {
     })
 }
 
-/// A folder that this process holds, and an execution in it that is quarantined.
+/// A folder that this process holds, and a quarantined execution in it.
 struct Held {
     store: Sqlite,
     execution: ExecutionId,
     standing: ExecutionOutline,
-    /// Last: the lock is given back after the store is closed.
+    /// The last field: the lock is released after the store is closed.
     _folder: Folder,
 }
 
@@ -115,7 +115,7 @@ impl Held {
             Some(standing) if is_quarantined => Ok(Held { store, execution, standing, _folder: folder }),
             _ => {
                 let what = format!("{} is not quarantined", execution_id(execution));
-                let hint = "`windlass admin quarantine list` shows what is; `windlass executions cancel` cancels others";
+                let hint = "`windlass admin quarantine list` lists those that are; `windlass executions cancel` cancels others";
                 Err(Usage::new(what).hint(hint).into())
             }
         }
@@ -134,7 +134,7 @@ impl Held {
     }
 }
 
-/// An id in full may be of an execution that no list can show any more.
+/// A complete id may be of an execution that no list can show any more.
 fn find(data: &Data, suspects: &[Suspect], text: &str) -> anyhow::Result<ExecutionId> {
     let bare = text.strip_prefix("exec_").unwrap_or(text).replace('-', "").to_ascii_lowercase();
     let named = suspects.iter().find(|suspect| suspect.execution.to_string() == bare);
@@ -148,7 +148,7 @@ fn release(data: &Data, id: &str) -> anyhow::Result<()> {
     let mut held = Held::take(data, id)?;
     let entry = Entry::Released { execution: held.execution }.audited(held.audit("execution.release"));
     held.store.write(&[Write::Entry(Box::new(entry))])?;
-    say(&format!("{} is worked on again from the next start on", execution_id(held.execution)));
+    say(&format!("{} runs again from the next start on", execution_id(held.execution)));
     Ok(())
 }
 
@@ -187,11 +187,11 @@ fn abandoned(held: &mut Held) -> anyhow::Result<()> {
     let entry = Entry::Abandoned { execution: held.execution, at: now() };
     writes.push(Write::Entry(Box::new(entry.audited(held.audit("execution.abandon")))));
     held.store.write(&writes)?;
-    say(&format!("{} is abandoned: nothing of it is done any more", execution_id(held.execution)));
+    say(&format!("{} is abandoned: it does not run any more", execution_id(held.execution)));
     Ok(())
 }
 
-/// A parent that waits for it learns that it is over.
+/// Reports the end of the execution to a parent that waits for it.
 fn notify_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> anyhow::Result<Option<Write>> {
     let Some(stored) = store.reader()?.load(parent).ok().flatten() else { return Ok(None) };
     let mut waits = stored.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
@@ -199,7 +199,7 @@ fn notify_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> any
         _ => None,
     });
     let Some((run, fence)) = waits.next() else { return Ok(None) };
-    let failure = Some(Failure::of_code(CANCELLED, "it was abandoned while it was quarantined"));
+    let failure = Some(Failure::of_code(CANCELLED, "the execution was abandoned while it was quarantined"));
     let result = ChildResult { outcome: Outcome::Cancelled, output: Default::default(), failure };
     let letter = Letter::Input(Input::ChildEnded { run, fence, child, result });
     Ok(Some(Write::Accept(Mail { to: parent, letter, answered: false, at: now() })))

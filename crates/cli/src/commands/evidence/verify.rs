@@ -20,10 +20,10 @@ use windlass_views::{EvidenceChain, UniqueKeys};
 /// Largest record, or answer of the API, that is read into memory. Answers have about one MiB.
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
-/// What is wrong with a file, in words.
+/// Description of the first problem of a file.
 type Finding = String;
 
-/// `needs_anchor`: the folder with the key was named, so a file that it did not attest is refused.
+/// Checks a file. With `needs_anchor`, because the folder with the key was named, a file without its anchor is refused.
 pub fn run(file: &Path, data: &Data, needs_anchor: bool) -> anyhow::Result<ExitCode> {
     let opened: Box<dyn Read> = match file == Path::new("-") {
         true => Box::new(io::stdin().lock()),
@@ -40,7 +40,7 @@ pub fn run(file: &Path, data: &Data, needs_anchor: bool) -> anyhow::Result<ExitC
             Ok(ExitCode::from(exit::FAILED))
         }
         None => {
-            say(&format!("{}: none was changed", counted(check.chain.count(), "record")));
+            say(&format!("{} verified: none was changed", counted(check.chain.count(), "record")));
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -54,7 +54,7 @@ struct FileCheck {
 }
 
 impl FileCheck {
-    /// Reads records one to a line, or an answer of the API. Returns the first thing that is wrong.
+    /// Reads records, one per line, or an answer of the API. Returns the first problem.
     fn read(&mut self, file: impl Read) -> anyhow::Result<Option<Finding>> {
         let left = &Cell::new(VALUE_BYTES_MAX);
         let source = BufReader::new(Bounded { inner: file, left });
@@ -137,24 +137,24 @@ impl FileCheck {
     }
 }
 
-/// Returns what is wrong with an anchor; None if it is right, or if there is no key to check it with.
+/// Returns the problem of an anchor; None if it is correct, or if there is no key to check it with.
 fn check_anchor(anchor: &Anchor, data: &Data, needs_key: bool) -> anyhow::Result<Option<Finding>> {
     if !Folder::store(data.folder()).exists() {
         if needs_key {
             let folder = data.folder().display();
             return Ok(Some(format!("the anchor cannot be checked: {folder} is not a data folder")));
         }
-        say("the anchor is not checked: its key is in the data folder that made it (--data DIR)");
+        say("the anchor is not checked: its key is in the data folder that created it (--data DIR)");
         return Ok(None);
     }
     let seal = LocalVault::of(data.folder(), EngineSecrets::from_environment())?.audit_seal()?;
     Ok(match seal {
         Some(seal) if seal.id() != anchor.key_id => {
             let (key, own) = (&anchor.key_id, seal.id());
-            Some(format!("the anchor was made with the key {key}, and the folder has {own}"))
+            Some(format!("the anchor was signed with the key {key}, and the folder has {own}"))
         }
         Some(seal) if anchor.is_by(&seal) => None,
-        Some(_) => Some("the anchor was not made by the key that it names".to_owned()),
+        Some(_) => Some("the anchor was not signed with the key that it names".to_owned()),
         None => Some("the anchor cannot be checked: the folder has no key".to_owned()),
     })
 }

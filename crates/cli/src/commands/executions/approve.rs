@@ -1,4 +1,4 @@
-//! Answers of people. A waiting step is named by its node, and in a loop by the iteration, too.
+//! Answers of people. A waiting step is named by its node and, in a loop, by the iteration.
 
 use super::change::Change;
 use crate::api::Client;
@@ -11,14 +11,14 @@ use std::rc::Rc;
 use windlass_server::host::now;
 use windlass_views::{execution_id, label, time};
 
-/// Approve what waits for a person
+/// Approve a step that waits for a person
 #[derive(Debug, clap::Args)]
 pub struct Approve {
     #[command(flatten)]
     answer: Answer,
 }
 
-/// Reject what waits for a person: it has failed then
+/// Reject a step that waits for a person; the step fails
 #[derive(Debug, clap::Args)]
 pub struct Reject {
     #[command(flatten)]
@@ -52,7 +52,7 @@ enum Outcome {
 struct Answer {
     #[command(flatten)]
     change: Change,
-    /// What waits; in an iteration of a loop `NODE[0]`. Not needed when only one thing waits
+    /// The step that waits; in an iteration of a loop `NODE[0]`. Not needed if only one step waits
     #[arg(value_name = "NODE")]
     node: Option<String>,
     /// Notes for the evidence
@@ -97,7 +97,7 @@ impl Answer {
             body["notes"] = json!(notes);
         }
         let (node, token) = match (token, &self.node) {
-            // The action need not wait any more: the signal may be repeated.
+            // The action may no longer wait: the signal may be repeated.
             (Some(token), Some(node)) => (node.clone(), Some(token.to_owned())),
             _ => {
                 let status = client.get(&["executions", &id, "status"], &[])?;
@@ -122,14 +122,14 @@ impl Answer {
         };
         match (&found[..], &self.node) {
             ([node], _) => Ok(node),
-            ([], _) if waiting.is_empty() => Err(Usage::new("nothing of it waits for a person")),
+            ([], _) if waiting.is_empty() => Err(Usage::new("no step of the execution waits for a person")),
             ([], Some(node)) => {
                 let all: Vec<&WaitingNode> = waiting.iter().collect();
                 Err(Usage::new(format!("`{node}` does not wait for a person"))
                     .hint(format!("these do: {}", labels(&all))))
             }
             (several, _) => {
-                Err(Usage::new("several things wait for a person")
+                Err(Usage::new("several steps wait for a person")
                     .hint(format!("name one: {}", labels(several))))
             }
         }

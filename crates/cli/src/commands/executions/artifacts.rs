@@ -27,7 +27,7 @@ pub struct Artifacts {
 
 /// A reference in the answer about an execution.
 struct Artifact {
-    /// Where it is: `inputs.rows`, `make`, `make.2`.
+    /// Its path: `inputs.rows`, `make`, `make.2`.
     place: String,
     reference: Value,
 }
@@ -94,7 +94,7 @@ fn artifacts(execution: &Value) -> Vec<Artifact> {
     found
 }
 
-/// Adds a value that is a reference, or those of its fields that are.
+/// Adds a value if it is a reference, and the references among its fields.
 fn fields(place: &str, value: &Value, found: &mut Vec<Artifact>) {
     let is_reference = |value: &Value| value["$artifact"].is_string() && value["url"].is_string();
     if is_reference(value) {

@@ -19,40 +19,40 @@ use windlass_views::execution_id;
 pub struct Cancel {
     #[command(flatten)]
     change: Change,
-    /// Why, for the record
+    /// Reason, for the journal
     #[arg(long, default_value = "", hide_default_value = true)]
     reason: String,
-    /// Give up compensation too
+    /// Skip compensation, too
     #[arg(long)]
     force: bool,
-    /// Undo what was done, where the definition says how
+    /// Run the compensations that the definition declares
     #[arg(long, conflicts_with = "force")]
     compensate: bool,
 }
 
-/// Hold an execution: what runs ends, nothing new begins
+/// Hold an execution: running work ends, no new work begins
 #[derive(Debug, clap::Args)]
 pub struct Pause {
     #[command(flatten)]
     change: Change,
-    /// Why, for the record
+    /// Reason, for the journal
     #[arg(long, default_value = "", hide_default_value = true)]
     reason: String,
 }
 
-/// Release an execution that is held
+/// Release a held execution
 #[derive(Debug, clap::Args)]
 pub struct Resume {
     #[command(flatten)]
     change: Change,
 }
 
-/// Set keys of an execution's context; gates that look at them are asked again
+/// Set keys of an execution's context; gates that read them are evaluated again
 #[derive(Debug, clap::Args)]
 pub struct Patch {
     #[command(flatten)]
     change: Change,
-    /// VALUE is JSON, or else a text
+    /// VALUE is JSON, or else a string
     #[arg(value_name = "KEY=VALUE", required = true)]
     keys: Vec<String>,
 }
@@ -124,7 +124,7 @@ impl Change {
     }
 }
 
-/// After a change by this process, which has no workers: reports the command that carries the execution on.
+/// Reports the command that continues the execution after a change by this process, which has no workers.
 fn report_next_step(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
     match status {
         _ if !client.is_in_process() => {}
@@ -132,7 +132,7 @@ fn report_next_step(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyho
         "paused" => say(&next_commands(client, id)?),
         _ => {
             let command = client.resume_command(id);
-            say(&format!("no process runs it at the moment; carry on with:\n  {command}"));
+            say(&format!("no process runs it at the moment; continue it with:\n  {command}"));
         }
     }
     Ok(())

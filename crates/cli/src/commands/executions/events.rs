@@ -12,7 +12,7 @@ use windlass_kernel::Net;
 use windlass_server::follow::{FollowedRecord, Seen};
 use windlass_views::{EventProjection, Projection as _, label};
 
-/// Show what happened, in public event names
+/// Show the events of an execution, by their public names
 #[derive(Debug, clap::Args)]
 pub struct Events {
     /// Its id, or a part of it

@@ -24,7 +24,7 @@ pub struct Get {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Draw its definition, coloured by what became of each step
+    /// Draw its definition, coloured by the state of each step
     #[arg(long, conflicts_with = "json")]
     graph: bool,
     #[arg(long, value_enum, default_value_t = Drawn::Mermaid, requires = "graph")]
@@ -132,7 +132,7 @@ fn step(out: &mut String, entry: &Value, width: usize) -> std::fmt::Result {
     writeln!(out, "  {name:width$}  {status}{took}{firing}{iterations}{retries}")
 }
 
-/// Formats the number of iterations, and of those that failed so far.
+/// Formats the number of iterations, and that of the iterations that failed so far.
 fn iterations(entry: &Value) -> Option<String> {
     let listed = entry["iterations"].as_array()?;
     let details = &entry["error"]["details"];

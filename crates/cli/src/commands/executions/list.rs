@@ -14,10 +14,10 @@ use windlass_server::ExecutionFilter;
 /// List executions, the newest first
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only those with this status; `open` are all that have not ended
+    /// Only executions with this status; `open` selects all that have not ended
     #[arg(long, value_parser = PossibleValuesParser::new(ExecutionFilter::names()))]
     status: Option<String>,
-    /// Only those of this workflow: its id or its name
+    /// Only executions of this workflow: its id or its name
     #[arg(long, value_name = "WORKFLOW")]
     workflow: Option<String>,
     /// Maximum number of executions
@@ -47,13 +47,13 @@ impl List {
     }
 }
 
-/// Reports how executions go on that no process executes.
+/// Reports the command that continues executions that no process runs.
 fn report_interrupted<'v>(client: &Client, mut rows: impl Iterator<Item = &'v Value>) {
     let Some(first) = rows.next() else { return };
     let flag = client.flag();
     match (rows.next(), first["executionId"].as_str()) {
-        (None, Some(id)) => say(&format!("carry on with:\n  windlass run --resume {id}{flag}")),
-        _ => say(&format!("carry on with:\n  windlass run --resume{flag}")),
+        (None, Some(id)) => say(&format!("continue it with:\n  windlass run --resume {id}{flag}")),
+        _ => say(&format!("continue them with:\n  windlass run --resume{flag}")),
     }
 }
 

@@ -16,7 +16,7 @@ use windlass_protocol::Stream;
 use windlass_server::follow::{LogLine, Seen};
 use windlass_views::{execution_id, time};
 
-/// Show what the steps printed
+/// Show the output of the steps
 #[derive(Debug, clap::Args)]
 pub struct Logs {
     /// Its id, or a part of it
@@ -65,7 +65,7 @@ impl Logs {
                     lines.pop_front();
                 }
             }
-            // Lines that come later all follow.
+            // Later lines all follow.
             tail = None;
             for line in &lines {
                 self.print(id, line)?;

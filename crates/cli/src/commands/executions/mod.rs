@@ -20,9 +20,10 @@ use std::rc::Rc;
 /// The name of this process for others while it holds the folder.
 const COMMAND: &str = "windlass executions";
 
-/// Look at executions and steer them
+/// Show executions and control them
 ///
-/// An ID may be written with or without `exec_`; 8 digits of its beginning or end are enough if only one fits.
+/// An ID may be written with or without `exec_`; 8 digits of its beginning or end are enough if they fit only one
+/// execution.
 #[derive(Debug, clap::Args)]
 pub struct Executions {
     #[command(subcommand)]

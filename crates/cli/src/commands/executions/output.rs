@@ -20,7 +20,7 @@ pub struct Output {
     /// The step; without it, the outputs of the execution
     #[arg(value_name = "STEP")]
     step: Option<String>,
-    /// Which time the step ran, from 1; the last one by default
+    /// Number of the run of the step, from 1; the last one by default
     #[arg(long, value_name = "N", requires = "step", value_parser = clap::value_parser!(u64).range(1..))]
     firing: Option<u64>,
     /// Write to this file instead of standard output

@@ -21,11 +21,11 @@ use windlass_dialects::{Compiled, Outside, Severity, compile_for};
 use windlass_kernel::ExecutionId;
 use windlass_views::execution_id;
 
-/// Do an execution again that failed or was cancelled, as a new one
+/// Retry an execution that failed or was cancelled, as a new execution
 ///
-/// What had completed is taken over with its results; a loop runs only the iterations that failed, and a failed
-/// sub-workflow goes on where it failed. With --from, that step and everything after it run again, also of an execution
-/// that completed. Waits for the end like `run`, with its exit codes.
+/// Completed steps are taken over with their results; a loop runs only the iterations that failed, and a failed
+/// sub-workflow continues where it failed. With --from, that step and everything after it run again, also for an
+/// execution that completed. Waits for the end like `run`, with its exit codes.
 #[derive(Debug, clap::Args)]
 pub struct Retry {
     /// Its id, or a part of it
@@ -34,7 +34,7 @@ pub struct Retry {
     /// Run this step and everything after it again
     #[arg(long, value_name = "STEP")]
     from: Option<String>,
-    /// Which time the step ran, from 1; else where it failed, or the last time
+    /// Number of the run of the step, from 1; by default the one that failed, or the last one
     #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
     firing: Option<u32>,
     /// Run under this changed definition; completed steps are matched by their names
@@ -43,7 +43,7 @@ pub struct Retry {
     /// Run under this version of its workflow: a number, or `latest`
     #[arg(long, value_name = "N", value_parser = parse_version)]
     version: Option<Value>,
-    /// Print what would run again and what would be taken over, and start nothing
+    /// Print what would run again and what would be taken over, without starting anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -87,7 +87,7 @@ impl Retry {
             say(&summarize(&preview));
         }
         if let Some(changed) = changed {
-            // What would be refused is refused before the definition is stored.
+            // A retry that would be refused is refused before the definition is stored.
             check_refused(&preview)?;
             let name = changed.compiled.name.as_deref().unwrap_or(&changed.source.shown);
             start::register_all(client, changed.family.sources())?;
@@ -138,7 +138,7 @@ impl Retry {
     }
 }
 
-/// Fails with the steps whose work would be lost.
+/// Fails with the steps whose completed work would be lost.
 fn check_refused(preview: &Value) -> anyhow::Result<()> {
     let refused = preview["refused"].as_array().into_iter().flatten();
     let messages: Vec<&str> = refused.filter_map(|entry| entry["message"].as_str()).collect();

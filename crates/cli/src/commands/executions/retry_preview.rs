@@ -1,4 +1,4 @@
-//! The preview of a retry: in one or two lines before it starts, and whole for `--dry-run`.
+//! The preview of a retry: one or two lines before it starts, and the whole preview for `--dry-run`.
 
 use crate::commands::counted;
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub fn summarize(preview: &Value) -> String {
     }
 }
 
-/// Prints a preview whole, within the bound on lines.
+/// Prints a whole preview, within the bound on lines.
 pub fn print_whole(preview: &Value) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let imports = entries(preview, "imports").iter().map(|entry| {
@@ -91,7 +91,7 @@ fn reason(entry: &Value) -> String {
     let text = |field: &str| entry[field].as_str().unwrap_or_default();
     let reason = match text("reason") {
         "failed" if entry["childExecutionId"].is_string() => {
-            format!("{} goes on where it failed", text("childExecutionId"))
+            format!("{} continues where it failed", text("childExecutionId"))
         }
         "failed" => "failed".to_owned(),
         "not_finished" => "has not finished".to_owned(),

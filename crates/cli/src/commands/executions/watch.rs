@@ -1,4 +1,4 @@
-//! `windlass executions watch`, and what all that follow have in common.
+//! `windlass executions watch`, and the parts that all commands share that follow executions.
 
 use crate::api::{Client, follow, get_execution};
 use crate::commands::failure::{FailureReport, Files};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use windlass_kernel::Execution;
 use windlass_views::status;
 
-/// Watch an execution until it has ended; the exit code is that of `run`
+/// Watch an execution until it has ended; the exit codes are those of `run`
 #[derive(Debug, clap::Args)]
 pub struct Watch {
     /// Its id, or a part of it
@@ -38,7 +38,7 @@ impl Watch {
     }
 }
 
-/// Looks again and again, or once.
+/// Repeats the look until the watch ends, or looks once.
 #[derive(Debug)]
 pub struct Watching {
     follows: bool,
@@ -54,7 +54,7 @@ impl Watching {
         !self.follows || state.phase().is_ended()
     }
 
-    /// Said when the watch turns out to last.
+    /// Message that is printed when the watch lasts.
     pub fn once(&mut self, say: impl FnOnce()) {
         if !std::mem::replace(&mut self.said, true) {
             say();

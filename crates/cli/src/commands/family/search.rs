@@ -1,4 +1,4 @@
-//! Looks for definitions in a folder: by the name of a file, else by what the files say they are called.
+//! Finds definitions in a folder: by the name of a file, else by the names inside of the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,24 +6,25 @@ use std::path::{Path, PathBuf};
 use windlass_dialects::{Outside, compile_for};
 
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
-/// Folders below the first that are looked into.
+/// Maximum depth of the folders that are searched.
 const DEPTH_MAX: usize = 4;
-/// Files that are read for the name inside them. A folder with more holds other things than definitions.
+/// Maximum number of files that are read for the name inside of them. A folder with more files has other contents than
+/// definitions.
 pub(super) const FILES_MAX: usize = 1_000;
-/// A definition is not larger.
+/// Maximum size of a definition.
 const BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Search {
     folder: PathBuf,
-    /// Files by what they say they are called; made when a name is no file's.
+    /// Files by the names inside of them; built when a name is not that of a file.
     called: Option<Names>,
 }
 
 #[derive(Debug, Default)]
 struct Names {
     files: BTreeMap<String, Vec<PathBuf>>,
-    /// There were more files than are read.
+    /// Whether there were more files than are read.
     cut: bool,
 }
 
@@ -31,7 +32,7 @@ struct Names {
 pub(super) enum Hit {
     One(PathBuf),
     Several(Vec<String>),
-    /// `cut`: not every file was looked at.
+    /// `cut`: not every file was searched.
     None {
         cut: bool,
     },
@@ -80,7 +81,7 @@ fn names_in(folder: &Path) -> Names {
     called
 }
 
-/// In the order of their names, hidden ones left out; one more than is read shows that there are more.
+/// Lists entries in the order of their names, without hidden ones; one more than the maximum shows that there are more.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();

@@ -39,7 +39,7 @@ enum Command {
     Run(run::RunPlan),
 }
 
-/// Create a plan; the same content is the same plan
+/// Create a plan; the same content has the same id
 #[derive(Debug, clap::Args)]
 struct Create {
     /// The plan, YAML or JSON; `-` reads standard input
@@ -124,7 +124,7 @@ impl Create {
     }
 }
 
-/// Returns the command that runs a plan, with everything that the plan leaves to its caller.
+/// Returns the command that runs a plan, with all options that the plan leaves to its caller.
 fn run_command(plan: &Value) -> String {
     let spec = &plan["spec"];
     let mut command = format!("windlass plans run {}", text(plan, "id"));

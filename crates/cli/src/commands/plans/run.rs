@@ -17,28 +17,28 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-/// Pause between two looks at an execution that is waited for.
+/// Pause between two polls of an execution that is waited for.
 const POLL_EVERY: Duration = Duration::from_millis(250);
 /// Bytes of an output that are read at a time.
 const PART: u64 = 4 << 20;
 
 /// Run a plan on a group of workers
 ///
-/// PLAN is the id of a plan, or a file, which is created first. The execution goes on when the command ends.
+/// PLAN is the id of a plan, or a file, which is created first. The execution continues when the command ends.
 #[derive(Debug, clap::Args)]
 pub struct RunPlan {
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// A parameter; VALUE is JSON, or a text where the plan declares one or it is no JSON
+    /// A parameter; VALUE is a string if the plan declares one or it is not JSON, else JSON
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// A parameter whose value is a stored secret
     #[arg(long = "param-secret", value_name = "NAME=SECRET")]
     secrets: Vec<String>,
-    /// The cluster, where the plan does not determine it
+    /// The cluster, unless the plan determines it
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// The group of workers, where the plan does not set it
+    /// The group of workers, unless the plan sets it
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// Wait for the end
@@ -193,7 +193,7 @@ fn copy_output(client: &Client, id: &str, name: &str, file: &mut File) -> anyhow
         let path = ["plan-executions", id, "outputs", name];
         let part = match client.bytes(client.request(Method::GET, &path).with("range", range)) {
             Ok(part) => part,
-            // Nothing follows a part of full length.
+            // A part of full length may be followed by another one.
             Err(ApiError::Refused(refusal)) if refusal.status == 416 => return Ok(()),
             Err(error) => return Err(error.into()),
         };

@@ -22,19 +22,19 @@ pub struct Ending<'c> {
     pub shows: Shows,
 }
 
-/// What is shown of executions besides their results.
+/// Options for the output about executions besides their results.
 #[derive(Debug, Clone, Default)]
 pub struct Shows {
-    /// Files that the definitions were read from.
+    /// Files of the definitions.
     pub files: Files,
-    /// Nothing is shown before the end.
+    /// No progress is shown.
     pub is_quiet: bool,
     /// Failures are shown with their stacks.
     pub debug: bool,
 }
 
 impl Ending<'_> {
-    /// Waits until they rest or a signal arrives, and reports; the exit code is that of `run`.
+    /// Waits until they rest or a signal arrives, and reports them; the exit codes are those of `run`.
     pub fn until_rest(&self, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<ExitCode> {
         match wait(self.client, ids, signals, self.shows.is_quiet).map_err(|error| self.lost(error, ids))? {
             Waited::Rested(statuses) => {
@@ -44,7 +44,7 @@ impl Ending<'_> {
             }
             Waited::Interrupted(signal) => {
                 if self.client.is_in_process() {
-                    say("interrupted: stopping what runs (press again to stop at once)");
+                    say("interrupted: stopping running steps (press again to stop at once)");
                 }
                 self.report_how_to_go_on(ids);
                 Ok(ExitCode::from(exit::of_signal(signal)))
@@ -52,7 +52,7 @@ impl Ending<'_> {
         }
     }
 
-    /// Executions at a server that cannot be reached carry on there.
+    /// Executions at a server that cannot be reached continue there.
     fn lost(&self, error: anyhow::Error, ids: &[ExecutionId]) -> anyhow::Error {
         if error.downcast_ref::<ApiError>().is_some_and(ApiError::is_passing) {
             self.report_how_to_go_on(ids);
@@ -63,16 +63,16 @@ impl Ending<'_> {
     fn report_how_to_go_on(&self, ids: &[ExecutionId]) {
         let flag = self.client.flag();
         match (self.client.is_server(), ids) {
-            (false, [id]) => say(&format!("carry on with:\n  {}", self.client.resume_command(*id))),
-            (false, _) => say(&format!("carry on with:\n  windlass run --resume{flag}")),
+            (false, [id]) => say(&format!("continue it with:\n  {}", self.client.resume_command(*id))),
+            (false, _) => say(&format!("continue them with:\n  windlass run --resume{flag}")),
             (true, [id]) => {
                 let (follow, id) = (self.client.resume_command(*id), execution_id(*id));
                 say(&format!(
-                    "it carries on at the server; follow it with:\n  {follow}\nor end it with:\n  windlass executions cancel {id}{flag}"
+                    "it continues at the server; follow it with:\n  {follow}\nor end it with:\n  windlass executions cancel {id}{flag}"
                 ));
             }
             (true, _) => say(&format!(
-                "they carry on at the server; list them with:\n  windlass executions list{flag}"
+                "they continue at the server; list them with:\n  windlass executions list{flag}"
             )),
         }
     }
@@ -90,7 +90,7 @@ impl Ending<'_> {
         if others > 0 {
             let (others, flag) = (counted(others, "other execution"), self.client.flag());
             say(&format!(
-                "not ended: {others} in this folder; carry on with:\n  windlass run --resume{flag}"
+                "not ended: {others} in this folder; continue with:\n  windlass run --resume{flag}"
             ));
         }
         Ok(())

@@ -8,13 +8,14 @@ use windlass_kernel::overlay;
 
 #[derive(Debug, clap::Args)]
 pub struct Inputs {
-    /// An input; VALUE has the type that the definition declares or its default has, else it is JSON or a text
+    /// An input; VALUE is parsed by the type that the definition declares or that its default has, else as JSON or a
+    /// string
     #[arg(long = "input", value_name = "KEY=VALUE")]
     single: Vec<String>,
     /// Inputs as a JSON object, or @FILE with one
     #[arg(long = "inputs", value_name = "JSON|@FILE")]
     object: Option<String>,
-    /// A parameter of a plan that gets the value of a stored secret
+    /// A parameter of a plan whose value is a stored secret
     #[arg(long = "param-secret", value_name = "PARAM=SECRET")]
     secrets: Vec<String>,
 }
@@ -24,7 +25,7 @@ impl Inputs {
         self.object.is_some() || !self.single.is_empty() || !self.secrets.is_empty()
     }
 
-    /// Laid over those of an earlier execution.
+    /// Inputs that replace those of an earlier execution.
     pub fn over(&self, earlier: Value) -> Result<Value, Usage> {
         let given = self.given(&Declared { schema: None, defaults: &earlier })?;
         let mut inputs = earlier;
@@ -32,7 +33,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Warns of inputs that the definition does not declare, which are seldom meant.
+    /// Warns of inputs that the definition does not declare, which are usually mistakes.
     pub fn warn_of_unknown(&self, inputs: &Value, declared: &Declared<'_>) {
         let known = declared.names();
         for name in inputs.as_object().into_iter().flat_map(Map::keys) {
@@ -43,7 +44,7 @@ impl Inputs {
         }
     }
 
-    /// Objects are merged key by key, anything else is replaced; a single input wins.
+    /// Merges objects key by key and replaces other values; a single input has priority.
     pub fn given(&self, declared: &Declared<'_>) -> Result<Value, Usage> {
         let mut inputs = Value::Object(Map::new());
         if let Some(text) = &self.object {
@@ -67,7 +68,7 @@ impl Inputs {
     }
 }
 
-/// What a definition says about its inputs.
+/// Declarations of a definition about its inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared<'d> {
     pub schema: Option<&'d Value>,
@@ -83,7 +84,7 @@ impl<'d> Declared<'d> {
         self.schema?.get("properties")?.get(name)
     }
 
-    /// Whether the input is a text, by its declared type or else by its default.
+    /// Returns whether the input is a string, by its declared type or else by its default.
     fn is_text(&self, name: &str) -> bool {
         match self.property(name).and_then(|property| property.get("type")) {
             Some(declared) => declared == "string",
@@ -98,7 +99,7 @@ impl<'d> Declared<'d> {
     }
 }
 
-/// A text as it is; one in the quotes of JSON without them.
+/// Returns the text itself; a JSON string without its quotes.
 fn as_text(value: &str) -> Value {
     match serde_json::from_str(value) {
         Ok(Value::String(text)) => Value::String(text),
@@ -106,7 +107,7 @@ fn as_text(value: &str) -> Value {
     }
 }
 
-/// `KEY=VALUE`, where the value is JSON if it can be read as such.
+/// Parses `KEY=VALUE`. The value is JSON if it is valid JSON.
 pub fn pair(what: &str, text: &str) -> Result<(String, Value), Usage> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => {
@@ -129,7 +130,7 @@ fn object(text: &str) -> Result<Map<String, Value>, Usage> {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Usage::new(format!("{what} must be a JSON object"))),
         Err(error) => {
-            Err(Usage::new(format!("{what} is not JSON: {error}")).hint("a file is given as --inputs @FILE"))
+            Err(Usage::new(format!("{what} is not JSON: {error}")).hint("for a file, use --inputs @FILE"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass run`: one definition, and the wait for its end.
+//! `windlass run`: starts a definition and waits for its end.
 
 pub mod ending;
 pub mod inputs;
@@ -28,11 +28,11 @@ use windlass_kernel::{ExecutionId, overlay};
 
 /// Run a definition and wait for its end
 ///
-/// In a data folder this process does the work, or the one that holds the folder; with --url the server does, and carries
-/// on when this command ends.
+/// In a data folder this process does the work, or the one that holds the folder; with --url the server does, and
+/// continues when this command ends.
 ///
 /// Exit codes: 0 completed, 1 failed, 2 bad definition or usage, 3 cancelled, 4 partly successful, 5 paused until a
-/// person moves it on, 130 interrupted.
+/// person answers, 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct Run {
     /// The definition, YAML or JSON; `-` reads standard input
@@ -40,7 +40,7 @@ pub struct Run {
     file: Option<PathBuf>,
     #[command(flatten)]
     inputs: Inputs,
-    /// Carry on what was interrupted: one execution, or all that have not ended
+    /// Continue interrupted executions: one execution, or all that have not ended
     #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["file", "single", "object", "times"])]
     resume: Option<Option<String>>,
     /// Number of executions to start
@@ -56,13 +56,13 @@ pub struct Run {
     /// Print each execution as one JSON object on a line
     #[arg(long)]
     json: bool,
-    /// Show no progress, only the result and failures
+    /// Print no progress, only the result and failures
     #[arg(long, short)]
     quiet: bool,
     /// Record stacks of failed code and debug lines, and show the stack of a failure
     #[arg(long, conflicts_with = "resume")]
     debug: bool,
-    /// Leave the work dirs of a plan's steps in the data folder, until the next run
+    /// Keep the work dirs of a plan's steps in the data folder until the next run
     #[arg(long)]
     keep_workdirs: bool,
 }
@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Nothing is written before the definition and the inputs are known to be good.
+    /// Starts nothing and writes nothing before the definition and the inputs are checked.
     fn start(&self, source: &Source) -> anyhow::Result<ExitCode> {
         let bindings = self.adapters.load(&self.target)?;
         let compiled = compile_for(&source.text, bindings.outside_of_run());
@@ -119,8 +119,8 @@ impl Run {
         Need::Run { slots, adapters: bindings.into_adapters(), keeps_workdirs }
     }
 
-    /// Executions at a server carry on by themselves; there they are only waited for. They are listed before an engine of
-    /// this process ends some of them.
+    /// Continues executions. Those at a server continue by themselves and are only waited for. They are listed before
+    /// an engine of this process ends some of them.
     fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
         const COMMAND: &str = "windlass run --resume";
         self.target.check_exists()?;
@@ -148,7 +148,7 @@ fn open_executions(client: &Rc<Client>) -> anyhow::Result<Vec<ExecutionId>> {
     open.iter().map(ids::of_answer).collect()
 }
 
-/// Checks the inputs, laid over the definition's defaults, against its schema.
+/// Checks the inputs, merged with the definition's defaults, against its schema.
 fn check_inputs(compiled: &Compiled, inputs: &Value) -> Result<(), Usage> {
     let schema = compiled.manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
     let unusable = |problem| Usage::new(format!("the schema of the inputs cannot be used: {problem}"));
@@ -163,6 +163,6 @@ fn check_inputs(compiled: &Compiled, inputs: &Value) -> Result<(), Usage> {
     match problems.is_empty() {
         true => Ok(()),
         false => Err(Usage::new(format!("the inputs do not fit the definition:\n{}", problems.join("\n")))
-            .hint("give inputs with --input KEY=VALUE or --inputs JSON")),
+            .hint("set inputs with --input KEY=VALUE or --inputs JSON")),
     }
 }

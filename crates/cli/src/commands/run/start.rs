@@ -19,14 +19,14 @@ pub fn register_all<'d>(
     Ok(())
 }
 
-/// Makes the text the newest version of the workflow of that name, unless it is already, and returns the workflow's id.
+/// Makes the text the newest version of the workflow of that name, unless it already is, and returns the workflow's id.
 pub fn register(client: &Client, name: &str, text: &str) -> anyhow::Result<String> {
     let request = client.request(Method::PUT, &["workflows"]).query(&[("name", name)]);
     let registered = client.json(request.definition(text))?;
-    registered["id"].as_str().map(str::to_owned).context("the answer names no workflow")
+    registered["id"].as_str().map(str::to_owned).context("the answer has no workflow id")
 }
 
-/// What a start asks for besides its inputs.
+/// Options of a start besides its inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct StartOptions {
     /// Number of executions.
@@ -41,7 +41,7 @@ impl Default for StartOptions {
     }
 }
 
-/// Starts executions, each under a key of its own, so that a repeated request starts nothing a second time.
+/// Starts executions, each under its own key, so that a repeated request starts nothing a second time.
 pub fn start_executions(
     client: &Client,
     workflow: &str,

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use windlass_kernel::{Execution, ExecutionId};
 use windlass_views::{execution_id, status};
 
-/// Pause between two looks at an execution that changes all the time.
+/// Pause between two polls of an execution that changes all the time.
 const PAUSE: Duration = Duration::from_millis(20);
-/// An execution without news for this long may be quarantined.
+/// Time without news after which an execution may be quarantined.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// Pause between two looks at what a paused execution waits for.
+/// Pause between two polls of the tasks that a paused execution waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Executions whose status is read at a time.
+/// Maximum number of executions whose status is read at a time.
 const STATUSES_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn wait_for_one(
     }
 }
 
-/// One after the other: while the first are waited for, the others run.
+/// Waits for them one after the other; meanwhile the others run.
 fn wait_for_many(
     client: &Rc<Client>,
     ids: &[ExecutionId],
@@ -125,13 +125,13 @@ fn read_statuses(client: &Client, ids: &[ExecutionId]) -> anyhow::Result<Vec<Val
 /// A pause of the execution that is waited for.
 #[derive(Debug, Default)]
 struct Pause {
-    /// Its version when it was looked at last, and the time of that look.
+    /// Version of the execution at the last poll, and the time of that poll.
     looked: Option<(u64, Instant)>,
 }
 
 impl Pause {
-    /// The status of an execution that has ended or that only people can move. What a paused one waits for is asked for
-    /// again: a sub-execution may have a deadline less, which is no news of this one.
+    /// Returns the status of an execution that has ended or that only people can continue. The tasks of a paused one
+    /// are read again: a deadline of a sub-execution may be gone, which is no news of this execution.
     fn rest_status(&mut self, client: &Client, state: &Execution<'_>) -> anyhow::Result<Option<String>> {
         let phase = state.phase();
         if phase.is_ended() {
@@ -147,8 +147,8 @@ impl Pause {
     }
 }
 
-/// Returns the status of an execution that rests. One that is held waits for its release, and one at a gate with a deadline
-/// for the deadline. A question to a person may stay open for days: it is printed, and no deadline is waited for.
+/// Returns the status of an execution that rests. A held one waits for its release, and one at a gate with a deadline
+/// for the deadline. A question to a person may stay open for days: it is printed, and no deadline is awaited.
 fn rest_of_answer(answer: &Value) -> Option<&str> {
     let moves = |waiting: &Value| {
         waiting["kind"] == "gate" && waiting["deadline"].is_string()
@@ -172,7 +172,7 @@ fn check_quarantine(execution: &Value) -> anyhow::Result<()> {
     }
 }
 
-/// The progress of several executions: how many of them have come to rest.
+/// Progress of several executions: the number of them that rest.
 struct Counter {
     total: usize,
     shown: Option<usize>,
@@ -192,6 +192,6 @@ impl Counter {
             return;
         }
         let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
-        say(&format!("{clear}{rested} of {} came to rest", counted(self.total, "execution")));
+        say(&format!("{clear}{rested} of {} ended or paused", counted(self.total, "execution")));
     }
 }

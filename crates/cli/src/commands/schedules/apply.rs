@@ -1,4 +1,4 @@
-//! `windlass schedules apply`: schedules as they are in files.
+//! `windlass schedules apply`: creates and changes schedules as described in files.
 
 use super::find_named;
 use crate::api::Client;
@@ -18,7 +18,7 @@ const DRY_RUN: [(&str, &str); 1] = [("dry_run", "true")];
 /// Fields of a schedule that the server manages.
 const MANAGED: [&str; 6] = ["id", "paused_at", "next_run_at", "last_run_at", "created_at", "updated_at"];
 
-/// Create and change schedules as files describe them
+/// Create and change schedules as described in files
 ///
 /// Each file has one schedule. One with the same name is changed, others are created; none is deleted. All files are checked
 /// first, and every change is printed.
@@ -27,7 +27,7 @@ pub struct Apply {
     /// A file, or a folder of .yaml, .yml and .json files
     #[arg(short = 'f', long = "file", value_name = "PATH")]
     path: PathBuf,
-    /// Print what would change, and change nothing
+    /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -35,7 +35,7 @@ pub struct Apply {
     json: bool,
 }
 
-/// A file, and what it changes.
+/// A file, and its changes.
 struct Change {
     source: Source,
     name: String,
@@ -86,7 +86,7 @@ impl Apply {
     }
 }
 
-/// Asks the API what a file would change. Fields that the file leaves out have their defaults.
+/// Requests the changes that a file would make. Fields that the file leaves out have their defaults.
 fn compare(client: &Client, source: Source) -> anyhow::Result<Change> {
     let wrong = || Usage::new(format!("{} is neither YAML nor JSON", source.shown));
     let document = as_json(&source.text).ok_or_else(wrong)?;
@@ -117,7 +117,7 @@ fn apply(client: &Client, change: &Change) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two files for one schedule would change it to and fro.
+/// Two files for one schedule would overwrite each other.
 fn check_names(changes: &[Change]) -> Result<(), Usage> {
     for (index, change) in changes.iter().enumerate() {
         if let Some(other) = changes[..index].iter().find(|other| other.name == change.name) {
@@ -151,7 +151,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
-/// Returns the fields that are not the same. A field that only one side has is null on the other.
+/// Returns the fields that differ. A field that only one side has is null on the other.
 fn differences(path: &str, before: &Value, after: &Value) -> Vec<Value> {
     match (before, after) {
         (Value::Object(known), Value::Object(wanted)) => {

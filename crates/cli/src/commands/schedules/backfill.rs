@@ -9,9 +9,9 @@ use reqwest::Method;
 use serde_json::json;
 use std::io::{Write, stdout};
 
-/// Run the occurrences of a time in the past
+/// Run the occurrences of a past time
 ///
-/// Occurrences that ran, run or wait are left out; those that were skipped run.
+/// Occurrences that ran, run or wait are left out; skipped ones run.
 #[derive(Debug, clap::Args)]
 pub struct Backfill {
     /// Its id or its name
@@ -23,7 +23,7 @@ pub struct Backfill {
     /// The last nominal time
     #[arg(long, value_name = "TIME")]
     to: String,
-    /// Print what would run, and create nothing
+    /// Print the runs without creating them
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -45,7 +45,7 @@ impl Backfill {
         occurrences.iter().try_for_each(|nominal| writeln!(out, "{nominal}"))?;
         let count = counted(occurrences.len() as u64, "occurrence");
         match (self.dry_run, occurrences.is_empty()) {
-            (_, true) => say("every occurrence of that time has run, runs or waits"),
+            (_, true) => say("every occurrence of that time already has a run"),
             (true, false) => say(&format!("{count} would run; nothing is created")),
             (false, false) => say(&format!("{count} will run")),
         }

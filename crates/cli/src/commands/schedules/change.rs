@@ -19,7 +19,7 @@ pub struct Pause {
     json: bool,
 }
 
-/// Resume a schedule; its misfire policy decides about the time of the pause
+/// Resume a schedule; its misfire policy applies to the occurrences of the pause
 #[derive(Debug, clap::Args)]
 pub struct Resume {
     /// Its id or its name
@@ -36,7 +36,7 @@ pub struct Trigger {
     /// Its id or its name
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
-    /// Why, for the run and the audit log
+    /// Reason, for the run and the audit log
     #[arg(long, value_name = "TEXT", default_value = "manual operator trigger")]
     reason: String,
     /// Print one JSON object

@@ -1,4 +1,4 @@
-//! `windlass schedules create`: from a file, or for a definition in one command.
+//! `windlass schedules create`: creates a schedule from a file, or for a definition from options.
 
 use super::change::text;
 use crate::api::Client;
@@ -17,22 +17,22 @@ use windlass_server::settings::retention;
 
 /// Create a schedule
 ///
-/// The schedule is a file (-f), or a definition with its time: a workflow by its name or id, or a file, which is registered
-/// first.
+/// The schedule is a file (-f), or a definition with its time: a workflow by its name or id, or a file, which is
+/// registered first.
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// The schedule, YAML or JSON; `-` reads standard input
     #[arg(short = 'f', long = "file", value_name = "FILE", required_unless_present = "definition")]
     file: Option<PathBuf>,
-    /// What is started: the name or the id of a workflow, or the file of a definition
+    /// The target: the name or the id of a workflow, or the file of a definition
     #[arg(value_name = "DEFINITION", conflicts_with = "file", requires = "times")]
     definition: Option<String>,
     #[command(flatten)]
     times: Times,
-    /// Name of the schedule; the name of the workflow if it is left out
+    /// Name of the schedule; by default the name of the workflow
     #[arg(long, conflicts_with = "file")]
     name: Option<String>,
-    /// Time zone of --cron, as in Europe/Berlin; UTC if it is left out
+    /// Time zone of --cron, as in Europe/Berlin; UTC by default
     #[arg(long = "tz", value_name = "ZONE", conflicts_with_all = ["every", "at", "file"])]
     zone: Option<String>,
     #[command(flatten)]
@@ -108,9 +108,8 @@ impl Times {
                 ))),
             },
             (_, _, Some(at)) => Ok(json!({ "kind": "once", "at": at })),
-            (None, None, None) => {
-                Err(Usage::new("when is it started?").hint("add --cron EXPR, --every TIME or --at TIME"))
-            }
+            (None, None, None) => Err(Usage::new("the time of the schedule is missing")
+                .hint("add --cron EXPR, --every TIME or --at TIME")),
         }
     }
 }
@@ -119,8 +118,8 @@ impl Times {
 fn register(client: &Client, file: &Path) -> anyhow::Result<String> {
     let source = Source::read(file)?;
     let unnamed = || {
-        let message = format!("{} has no name, by which a schedule could start it", source.shown);
-        Usage::new(message).hint("add a name to it, or check it with `windlass validate`")
+        let message = format!("{} has no name, which a schedule needs to start it", source.shown);
+        Usage::new(message).hint("add a name to the definition, or check it with `windlass validate`")
     };
     let name = compile(&source.text).name.ok_or_else(unnamed)?;
     let request = client.request(Method::PUT, &["workflows"]).query(&[("name", &name)]);

@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-/// Time between two looks at the runs.
+/// Time between two polls of the runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Runs that are read at a time. What changes faster is in the list of runs.
+/// Number of runs that are read at a time. Changes between two polls are in the list of runs.
 const SHOWN_MAX: &str = "100";
 
 /// Start the work of this folder's schedules until Ctrl-C
 ///
-/// Every change of a run is printed. A server does the same by itself; in a folder that one holds, use `windlass runs list`.
+/// Every change of a run is printed. A server starts schedules by itself; in a folder that a server holds, use
+/// `windlass runs list`.
 #[derive(Debug, clap::Args)]
 pub struct Foreground {
     /// Maximum number of steps that run at a time
@@ -38,7 +39,7 @@ impl Foreground {
                 .hint("`windlass runs list` shows their runs")
                 .into());
         }
-        say("starting the work of schedules; Ctrl-C ends it");
+        say("starting schedules; Ctrl-C stops");
         loop {
             let is_interrupted = signals.recv_timeout(LOOK_EVERY).is_ok();
             let runs = self.read(client)?;

@@ -1,4 +1,4 @@
-//! Looking at schedules.
+//! Listing and showing schedules.
 
 use super::find;
 use crate::api::Client;
@@ -10,7 +10,7 @@ use std::io::{Write, stdout};
 /// List schedules, the newest first
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only those that are enabled, or with `false` those that are not
+    /// Only schedules that are enabled, or with `false` those that are not
     #[arg(long, value_name = "BOOL")]
     enabled: Option<bool>,
     /// Maximum number of schedules
@@ -32,7 +32,7 @@ pub struct Get {
     json: bool,
 }
 
-/// Print why the next runs are when they are, and what became of past occurrences
+/// Print the reasons for the next run times, and the results of past occurrences
 #[derive(Debug, clap::Args)]
 pub struct Explain {
     /// Its id or its name
@@ -49,7 +49,7 @@ pub struct Explain {
     json: bool,
 }
 
-/// Names of the fields that a list is paged by.
+/// Field names of the cursor of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct PageFields {
     pub size: &'static str,

@@ -1,4 +1,4 @@
-//! `windlass schedules`: times at which work begins by itself.
+//! `windlass schedules`: times at which executions start by themselves.
 
 mod apply;
 mod backfill;
@@ -23,8 +23,8 @@ const COMMAND: &str = "windlass schedules";
 
 /// Start work at set times
 ///
-/// A schedule is named by its id, or by its name. A server starts its work, and so does `schedules run` in a folder without
-/// one.
+/// A schedule is named by its id, or by its name. A server starts the schedules of its folder, and so does `schedules
+/// run` in a folder without a server.
 #[derive(Debug, clap::Args)]
 pub struct Schedules {
     #[command(subcommand)]

@@ -36,7 +36,7 @@ pub struct Update {
     json: bool,
 }
 
-/// Say what may be done with a workflow: only an active one is started
+/// Set the status of a workflow: only an active one can be started
 #[derive(Debug, clap::Args)]
 pub struct Status {
     /// Its id or its name

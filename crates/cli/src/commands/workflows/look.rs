@@ -1,4 +1,4 @@
-//! Looking at workflows.
+//! Listing and showing workflows.
 
 use super::find;
 use crate::api::{Client, list_workflows};
@@ -10,10 +10,10 @@ use std::io::Write;
 /// List workflows, the newest first
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// Only those with this status
+    /// Only workflows with this status
     #[arg(long, value_enum)]
     status: Option<super::change::Wanted>,
-    /// Only those with this in their name
+    /// Only workflows with this text in their name
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// Maximum number of workflows
@@ -30,10 +30,10 @@ pub struct Get {
     /// Its id or its name
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// Another version than the newest
+    /// A version; by default the newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     version: Option<u32>,
-    /// Print the definition alone, as it was written
+    /// Print the definition alone, as it was registered
     #[arg(long, conflicts_with = "json")]
     source: bool,
     /// Print one JSON object

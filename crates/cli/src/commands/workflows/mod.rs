@@ -1,4 +1,4 @@
-//! `windlass workflows`: definitions that are kept under an id, in versions.
+//! `windlass workflows`: definitions that are stored under an id, in versions.
 
 mod change;
 mod look;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 /// The name of this process for others while it holds the folder.
 const COMMAND: &str = "windlass workflows";
 
-/// Keep definitions, in versions, and run them by name
+/// Store definitions, in versions, and run them by name
 ///
-/// A workflow is named by its id, or by its name if only one is called so. Every version stays as it was registered,
-/// and an execution stays with the version it began with.
+/// A workflow is named by its id, or by its name if no other has that name. Every version stays unchanged, and an
+/// execution keeps the version that it began with.
 #[derive(Debug, clap::Args)]
 pub struct Workflows {
     #[command(subcommand)]
@@ -75,7 +75,7 @@ impl Workflows {
     }
 }
 
-/// Workflows that are named where several have the same name.
+/// Maximum number of workflows that are listed if several have the same name.
 const NAMED_MAX: usize = 3;
 
 /// Returns the id of the one workflow that a text names.
@@ -90,8 +90,8 @@ pub(super) fn find(client: &Client, text: &str) -> anyhow::Result<String> {
         several => {
             let named = several.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if several.len() > NAMED_MAX { ", …" } else { "" };
-            let what = format!("{} workflows are called `{text}`: {named}{more}", several.len());
-            Err(Usage::new(what).hint("give the id of the one you mean").into())
+            let what = format!("{} workflows have the name `{text}`: {named}{more}", several.len());
+            Err(Usage::new(what).hint("use the id of one of them").into())
         }
     }
 }
