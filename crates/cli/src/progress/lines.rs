@@ -44,7 +44,7 @@ impl Lines {
         Lines { started_at: None, flag: flag.to_owned(), steps: BTreeMap::new(), output: BTreeMap::new() }
     }
 
-    pub fn tell(&mut self, net: &Net, id: &str, seen: &[Seen]) {
+    pub fn print_changes(&mut self, net: &Net, id: &str, seen: &[Seen]) {
         // Records that a fork took over belong to another execution, whose lines were printed already.
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {

@@ -54,11 +54,11 @@ impl Progress {
             Shown::Nothing => {}
             Shown::Lines(lines) => {
                 let id = execution_id(self.follower.state().head.id);
-                lines.tell(self.follower.net(), &id, &seen);
+                lines.print_changes(self.follower.net(), &id, &seen);
             }
             Shown::Screen(screen) => {
                 let follower = &self.follower;
-                screen.tell(follower.net(), &seen, follower.state(), follower.leases());
+                screen.add_changes(follower.net(), &seen, follower.state(), follower.leases());
             }
         }
         Ok(())

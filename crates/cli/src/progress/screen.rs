@@ -37,7 +37,7 @@ impl Screen {
         Screen { board: Board::default(), style, drawn: 0, next: Instant::now(), spin: 0 }
     }
 
-    pub fn tell(&mut self, net: &Net, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
+    pub fn add_changes(&mut self, net: &Net, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
         for seen in seen {
             match seen {
                 Seen::Line(line) => self.board.line(line),

@@ -184,6 +184,6 @@ fn whoever_is_interrupted_is_reported_that_it_goes_on() {
 #[test]
 fn what_only_the_owner_of_a_folder_does_is_not_done_elsewhere() {
     let place = Place::new().variable("WINDLASS_URL", "http://127.0.0.1:1");
-    place.windlass(&["secrets", "rotate"]).expect(2).says("this works in a data folder");
+    place.windlass(&["secrets", "rotate"]).expect(2).says("this command works in a data folder");
     place.windlass(&["admin", "check"]).expect(2).says("there is no data").says("WINDLASS_URL is set");
 }

@@ -97,7 +97,7 @@ fn what_ended_long_ago_is_reported_and_then_forgotten() {
     place
         .windlass(&["admin", "prune", "--keep", "forever", "--dry-run"])
         .expect(0)
-        .says("nothing would be deleted");
+        .says("no execution would be deleted");
     place.windlass(&["admin", "prune", "--keep", "forever"]).expect(0).says("deleted 0 executions");
     let refused = place.windlass(&["admin", "prune", "--keep", "0d"]).expect(2);
     refused.says("delete every execution that has ended, 1 execution?").says("add --yes");

@@ -127,7 +127,7 @@ fn two_files_of_one_name_are_not_guessed_between() {
     place.write("one.yaml", &named("leaf", "one", LEAF));
     place.write("two.yaml", &named("leaf", "two", LEAF));
     let output = place.windlass(&["run", "play.yaml"]).expect(2);
-    output.says("several files here are called `leaf`").says("one.yaml").says("two.yaml");
+    output.says("several files have the name `leaf`").says("one.yaml").says("two.yaml");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn another_run_in_the_folder_reports_of_what_was_interrupted() {
 fn a_term_is_an_orderly_end_too() {
     let place = Place::playing(TWO);
     let (code, err) = interrupt(&place, &["run", "play.yaml"], Signal::TERM);
-    assert_eq!((code, err.contains("continue with")), (Some(143), true), "{err}");
+    assert_eq!((code, err.contains("continue it with")), (Some(143), true), "{err}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_definition_gets_a_schedule_in_one_command_and_a_folder_runs_it_in_the_foreg
         (&json!("greet"), &json!("greet"), &json!({ "who": "ada" }), &json!(1))
     );
     let mut running = place.start(&["schedules", "run"]);
-    running.until_says("starting the work of schedules");
+    running.until_says("starting schedules");
     let done = until("a run has succeeded", || {
         let found = place.windlass(&["runs", "list", "--status", "succeeded", "--json"]).expect(0).json();
         found["items"].get(0).cloned()

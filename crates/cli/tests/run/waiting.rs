@@ -131,7 +131,7 @@ fn a_gate_with_a_deadline_is_waited_for_and_the_deadline_is_shown() {
         assert!(!ran.err.contains("windlass executions patch"), "{file}: {}", ran.err);
     }
     let ran = place.windlass(&["run", "leaf.yaml"]).expect(1);
-    ran.says("step gate waits at its gate, which looks at ctx.go, until 20");
+    ran.says("step gate waits at its gate, which reads ctx.go, until 20");
 }
 
 /// A question may stay open for days, so `run` does not wait for its deadline.

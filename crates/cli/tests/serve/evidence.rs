@@ -361,7 +361,7 @@ fn act_18_missing_repeated_moved_and_foreign_records_are_named() {
         last["anchor"] = foreign["anchor"].clone();
         *lines.last_mut().unwrap() = last.to_string();
     });
-    exported.refuses(&["the anchor was not made by the key"], |lines| {
+    exported.refuses(&["the anchor was not signed with the key"], |lines| {
         let mut last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
         last["anchor"]["hmac"] = json!("00");
         *lines.last_mut().unwrap() = last.to_string();

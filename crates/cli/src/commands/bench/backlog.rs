@@ -1,4 +1,4 @@
-//! Chains beside a great many executions that wait on timers.
+//! Chains while many executions wait on timers.
 
 use super::figures::rate;
 use super::load::start_of;
@@ -13,9 +13,9 @@ use windlass_engine::Answer;
 use windlass_kernel::ExecutionId;
 use windlass_store::DefinitionId;
 
-/// Nobody's run lasts until it is due.
+/// Delay of the timers: longer than any benchmark.
 const NAP_MS: u64 = 30 * 24 * 3_600 * 1_000;
-/// Starts on their way at a time.
+/// Maximum number of starts in flight.
 const WINDOW: usize = 2_048;
 
 pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
@@ -28,11 +28,11 @@ pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let waiting = wait_many(site, &rig, nap)?;
     let filled = rate(waiting.len() as u64, began.elapsed());
     let (outcome, driven) = chain::measure(site, &rig, definition, Outcome::new("backlog", site))?;
-    let beside = rate(driven.executions.len() as u64, driven.wall);
+    let loaded = rate(driven.executions.len() as u64, driven.wall);
     let outcome = outcome
         .figure("alone_steps_per_s", alone * f64::from(chain::STEPS))
         .figure("alone_p99_ms", before.latencies.percentile_ms(0.99))
-        .figure("ratio", beside / alone)
+        .figure("ratio", loaded / alone)
         .figure("waiting_started_per_s", filled)
         .condition("waiting", waiting.len());
     let steps = chain::STEPS.into();
@@ -44,14 +44,14 @@ pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
     site.finish(rig, outcome, &expected)
 }
 
-/// Starts executions that only wait; each start is answered after it is on disk.
+/// Starts executions that only wait. Each start is answered after it is on disk.
 fn wait_many(site: &Site<'_>, rig: &Rig, nap: DefinitionId) -> anyhow::Result<Vec<ExecutionId>> {
-    site.progress.phase("making executions that wait");
+    site.progress.phase("creating executions that wait");
     let (answers, answered) = bounded(WINDOW);
     let handle = rig.handle();
     let ask = || {
         let answers = answers.clone();
-        // There is room for every answer that is on its way: the engine is never held up.
+        // The channel has room for every answer in flight, so the engine never blocks.
         handle.ask(start_of(nap), move |answer| drop(answers.send(answer)));
     };
     let count = site.bench.backlog;

@@ -11,7 +11,7 @@ use windlass_store::DefinitionId;
 
 /// Steps of one execution.
 pub const STEPS: u32 = 10;
-/// Executions at a time while the store is only being filled.
+/// Executions at a time while the store is being filled.
 const FILLING: usize = 512;
 /// Bytes of one output in `payload`.
 const PAYLOAD: usize = 4 * 1_024;
@@ -48,7 +48,7 @@ pub fn single(site: &Site<'_>) -> anyhow::Result<Outcome> {
     site.finish(rig, outcome, &[Expected::completed(driven.executions, 1)])
 }
 
-/// Chains as the command line asks for them.
+/// Builds the chains that the command line requests.
 pub fn measure(
     site: &Site<'_>,
     rig: &Rig,
@@ -90,7 +90,7 @@ fn with_figures(outcome: Outcome, driven: &Driven, steps: u32, rig: &Rig) -> Out
         .count("steps", executions * u64::from(steps))
 }
 
-/// The same once more, in a store that holds more.
+/// Repeats the benchmark in a store with more executions.
 fn after_storing(
     site: &Site<'_>,
     rig: &Rig,
@@ -115,7 +115,7 @@ fn after_storing(
         .figure("stored_ratio", rates[1] / rates[0]))
 }
 
-/// Text that does not repeat itself soon, the same in every run.
+/// Text without early repetition, the same in every run.
 fn text_of(bytes: usize) -> Value {
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     let letter = |_| {

@@ -1,4 +1,4 @@
-//! Commits of chains as the engine makes them, without the engine.
+//! Commits of chains in the form in which the engine makes them, without the engine.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use windlass_kernel::{
 };
 use windlass_store::{Commit, CommitId, Creation, Lease, Session, Write, project};
 
-/// Chains that go forward together: each batch has one commit of each.
+/// Chains that advance together: each batch has one commit of each.
 pub struct Chains {
     net: Arc<Net>,
     lives: Vec<Life>,
@@ -24,14 +24,14 @@ struct Life {
 }
 
 impl Chains {
-    /// `first` and the numbers after it must not be taken.
+    /// `first` and the numbers after it must be free.
     pub fn new(net: Arc<Net>, first: u128, count: usize, at: Millis) -> Chains {
         let life = |id| Life { id: ExecutionId(id), state: Execution::default(), open: None };
         let lives = (first..).take(count).map(life).collect();
         Chains { net, lives, output: Arc::new(json!({ "ok": true })), commits: first << 32, at }
     }
 
-    /// The next commit of every chain; None when they have ended.
+    /// Returns the next commit of every chain; None when they have ended.
     pub fn batch(&mut self) -> anyhow::Result<Option<Vec<Write>>> {
         if self.lives.iter().any(|life| life.state.phase().is_ended()) {
             return Ok(None);

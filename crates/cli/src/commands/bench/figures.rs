@@ -16,7 +16,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The smallest value that this share of all values does not exceed, in milliseconds; 0 when there are none.
+    /// Returns the smallest value that this share of all values does not exceed, in milliseconds; 0 without values.
     pub fn percentile_ms(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -35,7 +35,7 @@ pub fn ms(took: Duration) -> f64 {
     took.as_secs_f64() * 1_000.0
 }
 
-/// As it is shown: more digits than a figure has are noise.
+/// Formats a figure with as many digits as are significant.
 pub fn rounded(value: f64) -> Value {
     let digits = match value.abs() {
         size if size >= 1_000.0 => 0,

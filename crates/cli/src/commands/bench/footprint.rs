@@ -1,4 +1,4 @@
-//! How little there is of it: time to the first answer, memory of an idle process, bytes on disk, size of the program.
+//! Resources of a process: time to the first answer, memory when idle, bytes on disk, size of the program.
 
 use super::chain::{self, STEPS};
 use super::figures::{Latencies, ms};
@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use windlass_engine::Folder;
 
-/// Processes started one after the other; the middle is the figure.
+/// Processes that are started one after the other; their median is the figure.
 const STARTS: usize = 9;
-/// A process is idle after this much rest.
+/// Time after which a process is idle.
 const REST: Duration = Duration::from_secs(1);
 
 pub fn footprint(site: &Site<'_>) -> anyhow::Result<Outcome> {
@@ -89,7 +89,7 @@ fn end(mut child: Child) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The other side: an engine over a store, and one request that was answered after it was on disk.
+/// The measured process: an engine over a store, and one request that was answered after it was on disk.
 pub fn ready(folder: &Path) -> anyhow::Result<()> {
     let rig = Rig::open(folder, Setup::default())?;
     rig.define("ready", nets::chain(1)?)?;

@@ -1,4 +1,4 @@
-//! One chain, alone and while a great many tokens of the same execution stand before a closed gate.
+//! One chain, alone and while many tokens of the same execution wait at a closed gate.
 
 use super::figures::{Latencies, ms, rate};
 use super::load::{Load, Until};
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 use windlass_kernel::ExecutionId;
 use windlass_store::DefinitionId;
 
-const STANDING: u32 = 10_000;
-/// Steps of the chain beside them.
+const WAITING: u32 = 10_000;
+/// Steps of the chain in the same execution.
 const STEPS: u32 = 1_000;
 
 pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let rig = site.rig(Setup { keeps_moments: true, ..Setup::default() })?;
-    let nets = [nets::beside_gate(0, STEPS)?, nets::beside_gate(STANDING, STEPS)?];
-    let [alone, beside] = nets;
-    let (alone, beside) = (rig.define("gates-alone", alone)?, rig.define("gates", beside)?);
+    let nets = [nets::chain_with_gate(0, STEPS)?, nets::chain_with_gate(WAITING, STEPS)?];
+    let [alone, loaded] = nets;
+    let (alone, loaded) = (rig.define("gates-alone", alone)?, rig.define("gates", loaded)?);
     site.progress.phase("gates");
     let (mut without, mut with) = (Rounds::default(), Rounds::default());
     let began = Instant::now();
-    // One after the other, so that both meet the machine in the same mood.
+    // Both run one after the other, so that they find the machine in the same state.
     while without.walls.is_empty() || began.elapsed().as_secs_f64() < site.bench.seconds {
         without.add(site, &rig, alone)?;
-        with.add(site, &rig, beside)?;
+        with.add(site, &rig, loaded)?;
     }
     let outcome = Outcome::new("gates", site)
         .figure("alone_steps_per_s", without.rate())
@@ -36,7 +36,7 @@ pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
         .figure("wall_ms", middle(&with.walls))
         .figure("wall_ratio", middle(&with.walls) / middle(&without.walls))
         .figure("ratio", with.steps.percentile_ms(0.5) / without.steps.percentile_ms(0.5))
-        .condition("standing", STANDING)
+        .condition("standing", WAITING)
         .condition("steps_per_execution", STEPS)
         .count("rounds", with.walls.len());
     let executions = without.executions.into_iter().chain(with.executions).collect();
@@ -46,10 +46,10 @@ pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
 #[derive(Default)]
 struct Rounds {
     executions: Vec<ExecutionId>,
-    /// From the order of the first step to that of the last: the tokens stand by then, and the end, which discards
-    /// them, is not in it. In milliseconds.
+    /// Time from the order of the first step to that of the last, in milliseconds. The tokens wait by then, and the
+    /// end, which discards them, is not included.
     walls: Vec<f64>,
-    /// From the order of each step to that of the next.
+    /// Time from the order of each step to that of the next.
     steps: Latencies,
 }
 

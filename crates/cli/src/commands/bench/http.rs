@@ -12,26 +12,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// One step that a worker does, and that costs the worker nothing.
+/// One step that a worker does without any work.
 pub const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: one-step}\n\
                         workflow:\n- {step: only, tool: {kind: noop, result: 1}}\n";
-/// One step that is a process: far more wait than are done.
+/// One step that is a process. More of these wait than are done.
 const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: process}\n\
                        workflow:\n- {step: only, tool: {kind: shell, command: 'true'}}\n";
-/// Starts a second that the server is asked for, and that it must keep up with.
+/// Starts per second that the server is sent and must keep up with.
 const RATE: u32 = 3_000;
-/// Steps of the other tenant, one after the other, alone and beside the queue.
+/// Steps of the other tenant, one after the other, alone and next to the queue.
 pub const SINGLE: usize = 50;
-/// How often it is asked whether everything has ended.
+/// Interval of polls for the end of all executions.
 const ASK_EVERY: Duration = Duration::from_millis(5);
-/// Whatever is not done by then is an error.
+/// Time after which unfinished executions are an error.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn http(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let server = Server::start(site)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(measure(site, &server));
-    // What is still queued is nobody's business any more.
+    // The rest of the queue is not measured.
     drop(server);
     outcome
 }
@@ -61,9 +61,9 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
         .figure("most_p50_ms", most.latencies.percentile_ms(0.5))
         .figure("single_p50_ms", fair.alone.percentile_ms(0.5))
         .figure("single_max_ms", fair.alone.percentile_ms(1.0))
-        .figure("beside_queue_p50_ms", fair.beside.percentile_ms(0.5))
-        .figure("beside_queue_max_ms", fair.beside.percentile_ms(1.0))
-        .figure("delay_p50_ms", fair.beside.percentile_ms(0.5) - fair.alone.percentile_ms(0.5))
+        .figure("beside_queue_p50_ms", fair.loaded.percentile_ms(0.5))
+        .figure("beside_queue_max_ms", fair.loaded.percentile_ms(1.0))
+        .figure("delay_p50_ms", fair.loaded.percentile_ms(0.5) - fair.alone.percentile_ms(0.5))
         .condition("connections", site.bench.concurrency)
         .condition("seconds", site.bench.seconds)
         .condition("asked_starts_per_s", RATE)
@@ -74,10 +74,10 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
 }
 
 struct Fairness {
-    /// Single steps of one tenant, each started and awaited, while nobody else asks for anything.
+    /// Single steps of one tenant, each started and awaited, without other load.
     alone: Latencies,
-    /// The same while another tenant's steps wait.
-    beside: Latencies,
+    /// Single steps while another tenant's steps wait.
+    loaded: Latencies,
     queued: (u64, u64),
 }
 
@@ -89,10 +89,10 @@ async fn fairness(site: &Site<'_>, owner: &Api, other: &Api) -> anyhow::Result<F
     let until = Until::Queued(site.bench.queued as u64);
     owner.starts(&process, site.bench.concurrency.into(), None, until).await?;
     let before = owner.measured("windlass_queue_depth").await?;
-    site.progress.phase("single steps beside the queue");
-    let beside = other.singles(&single).await?;
+    site.progress.phase("single steps next to the queue");
+    let loaded = other.singles(&single).await?;
     let after = owner.measured("windlass_queue_depth").await?;
-    Ok(Fairness { alone, beside, queued: (before, after) })
+    Ok(Fairness { alone, loaded, queued: (before, after) })
 }
 
 /// The server; killed when it is dropped.
@@ -118,7 +118,7 @@ impl Server {
                 break url.to_owned();
             }
         };
-        // Whatever it says later is let go, so that it never waits for us.
+        // Later output is read and dropped, so that the server never blocks on it.
         std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
         let token = std::fs::read_to_string(site.folder.join("owner.token"))?.trim().to_owned();
         Ok(Server { child, url, token })
@@ -145,19 +145,19 @@ impl Drop for Server {
     }
 }
 
-/// The server as one token sees it.
+/// A client of the server with one token.
 #[derive(Debug, Clone)]
 pub struct Api {
     client: Client,
     url: String,
     token: String,
-    /// The group of workers that does the steps of what it starts; None: the server itself.
+    /// Group of workers for the steps of the executions that it starts; None: the server itself.
     group: Option<&'static str>,
 }
 
 pub enum Until {
     After(Duration),
-    /// So many steps wait for a slot.
+    /// Waits until this number of steps wait for a slot.
     Queued(u64),
 }
 
@@ -165,17 +165,17 @@ pub struct Started {
     pub began: Instant,
     took: Duration,
     pub count: u64,
-    /// From the request to its answer.
+    /// Latency from the request to its answer.
     latencies: Latencies,
 }
 
 impl Api {
-    /// Returns the same client, whose executions are done by a group of workers.
+    /// Returns the same client, whose executions run in a group of workers.
     pub fn with_group(self, group: &'static str) -> Api {
         Api { group: Some(group), ..self }
     }
 
-    /// Returns the body of a start; `waits`: the answer comes after the end of the execution.
+    /// Returns the body of a start. With `waits`, the answer comes after the end of the execution.
     fn start_body(&self, waits: bool) -> String {
         let mut options = json!({ "async": !waits });
         if let Some(group) = self.group {
@@ -213,7 +213,7 @@ impl Api {
         Ok(answer["id"].as_str().context("an id")?.to_owned())
     }
 
-    /// A new tenant; its token.
+    /// Creates a tenant and returns its token.
     async fn tenant(&self, name: &str) -> anyhow::Result<String> {
         let tenant = self.json("/api/v1/tenants", json!({ "name": name }).to_string(), 201).await?;
         let wanted = json!({ "name": "bench", "role": "owner", "tenantId": tenant["id"] });
@@ -221,7 +221,8 @@ impl Api {
         Ok(token["token"].as_str().context("a token")?.to_owned())
     }
 
-    /// `per_second`: of all connections together, evenly; without it each asks again as soon as it was answered.
+    /// `per_second` is the rate of all connections together, evenly spaced; without it each sends a request as soon as
+    /// the last one is answered.
     pub async fn starts(
         &self,
         workflow: &str,
@@ -254,7 +255,7 @@ impl Api {
         Ok(Started { began, took: began.elapsed(), count, latencies })
     }
 
-    /// When the last of so many executions had completed.
+    /// Returns the time at which the last of this number of executions completed.
     pub async fn all_completed(&self, count: u64) -> anyhow::Result<Instant> {
         self.wait_for("windlass_executions_ended_total{status=\"completed\"}", count).await
     }
@@ -267,7 +268,7 @@ impl Api {
             }
             tokio::time::sleep(ASK_EVERY).await;
         }
-        bail!("{name} did not come to {at_least} in {PATIENCE:?}")
+        bail!("{name} did not reach {at_least} within {PATIENCE:?}")
     }
 
     pub async fn measured(&self, name: &str) -> anyhow::Result<u64> {
@@ -289,7 +290,7 @@ impl Api {
     }
 }
 
-/// When one of several connections asks.
+/// Times at which one of several connections sends its requests.
 struct Turns {
     began: Instant,
     rate: u32,
@@ -299,7 +300,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// A turn that is late is taken at once: what was asked for is asked for.
+    /// A late turn is taken at once, so that no request is left out.
     async fn next(&mut self) {
         let place = (self.taken * self.of + self.number) as f64;
         self.taken += 1;
@@ -308,7 +309,7 @@ impl Turns {
     }
 }
 
-/// One connection: a request after the other.
+/// One connection: one request after the other.
 async fn start_until(
     api: Api,
     path: String,

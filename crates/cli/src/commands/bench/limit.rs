@@ -1,5 +1,5 @@
-//! The ceiling: the same bytes to a plain file, and the same rows through the store alone. What the engine reaches
-//! is to be held against these.
+//! The upper limit: the same bytes to a plain file, and the same rows through the store alone. The figures of the
+//! engine are compared with these.
 
 use super::commits::Chains;
 use super::figures::{Latencies, rate};
@@ -19,12 +19,12 @@ use windlass_store::{
     Applied, Commit, Definition, Store, StoredManifest, Target, Tenant, WorkflowId, Write, seal,
 };
 
-/// Commits in one batch, as `chain` has them at most, and one at a time, as `single` has them.
+/// Commits in one batch: the maximum of `chain`, and one, as in `single`.
 const BATCHES: [(usize, &str); 2] = [(64, ""), (1, "one_")];
-/// Of the asked time, how much each part gets.
+/// Share of each part in the requested time.
 const SHARE: f64 = 0.25;
 
-/// What one part reached.
+/// Result of one part.
 #[derive(Debug, Default)]
 struct Reached {
     steps: u64,
@@ -129,7 +129,7 @@ fn to_store(
     Ok(reached)
 }
 
-/// Chains from their start to their end; the time that making them takes is not measured.
+/// Chains from their start to their end. The time of building them is not measured.
 fn each_batch(
     net: &Arc<Net>,
     size: usize,
@@ -145,7 +145,7 @@ fn each_batch(
 }
 
 impl Reached {
-    /// The commit that creates an execution is no step's end.
+    /// The commit that creates an execution is not the end of a step.
     fn add(&mut self, took: Duration, batch: &[Write], bytes: usize) {
         let ends = |write: &&Write| matches!(write, Write::Commit(commit) if !commit.answered.is_empty());
         self.took += took;

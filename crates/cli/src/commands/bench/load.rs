@@ -12,31 +12,31 @@ use windlass_engine::{Answer, Request, Start};
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::DefinitionId;
 
-/// What is asked of an engine.
+/// Work that is requested of an engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub definition: DefinitionId,
-    /// Executions at a time.
+    /// Number of executions at a time.
     pub concurrency: usize,
     pub until: Until,
-    /// Of each execution.
+    /// Number of steps of each execution.
     pub steps: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
-    /// No execution is started after that; those that run are awaited.
+    /// Time after which no execution is started; those that run are awaited.
     Seconds(f64),
     Count(usize),
 }
 
-/// What came of it.
+/// Result of the load.
 #[derive(Debug)]
 pub struct Driven {
     pub executions: Vec<ExecutionId>,
-    /// From the start asked to the end answered.
+    /// Latency from the request of a start to the answer about its end.
     pub latencies: Latencies,
-    /// From the first start asked to the last end answered.
+    /// Time from the first request to the last answer.
     pub wall: Duration,
 }
 
@@ -69,7 +69,7 @@ struct Driver<'r> {
     rig: &'r Rig,
     answers: Sender<(usize, Answered)>,
     began: Instant,
-    /// When the execution at each place was asked for.
+    /// Time of the request of the execution at each place.
     asked: Vec<Instant>,
     running: usize,
     started: usize,
@@ -150,7 +150,7 @@ impl Driver<'_> {
     }
 }
 
-/// An execution without inputs, from now on.
+/// Returns the start of an execution without inputs.
 pub fn start_of(definition: DefinitionId) -> Request {
     Request::Start(Box::new(Start::by_hand(definition, json!({}), json!({}))))
 }

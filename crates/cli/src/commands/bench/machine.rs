@@ -1,4 +1,4 @@
-//! The machine a figure was measured on.
+//! The machine on which a figure was measured.
 
 use serde_json::{Value, json};
 use std::fs::read_to_string;
@@ -22,12 +22,12 @@ pub fn filesystem(folder: &Path) -> String {
     holding(&mounts, &folder).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Nothing on it survives the machine: what is synced there is not on a disk.
+/// Returns whether the filesystem is in memory: data that is synced there is not on a disk.
 pub fn is_in_memory(filesystem: &str) -> bool {
     filesystem.starts_with("tmpfs") || filesystem.starts_with("ramfs")
 }
 
-/// The longest mount point above the folder; of equal ones the last, which lies over the others.
+/// Returns the longest mount point above the folder; of equal ones the last, which hides the others.
 fn holding(mounts: &str, folder: &Path) -> Option<String> {
     let above = mounts.lines().filter_map(mount).filter(|(point, _)| folder.starts_with(point));
     above.max_by_key(|(point, _)| point.len()).map(|(_, what)| what)

@@ -1,5 +1,5 @@
-//! `windlass bench`: how fast the engine is with everything synced to disk, and whether what it did was right.
-//! What each name measures is in docs/benchmarks.md.
+//! `windlass bench`: measures the engine with everything synced to disk, and checks its results. docs/benchmarks.md
+//! describes each benchmark.
 
 mod backlog;
 mod chain;
@@ -37,13 +37,13 @@ use verify::Expected;
 #[derive(Debug, clap::Args)]
 pub struct Bench {
     name: Name,
-    /// How long to measure, where that is not given by the benchmark itself
+    /// Duration of the measurement, unless the benchmark itself determines it
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
-    /// Executions at a time
+    /// Number of executions at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     concurrency: u16,
-    /// Where the fresh folder is made that holds the store; the current directory if nothing is given
+    /// Folder in which the fresh folder with the store is created; by default the current directory
     #[arg(long, env = "WINDLASS_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Print one JSON object
@@ -52,10 +52,10 @@ pub struct Bench {
     /// Replay all journals afterwards and compare them with the rows (the default)
     #[arg(long, conflicts_with = "no_verify")]
     verify: bool,
-    /// Give figures that nobody has checked
+    /// Print figures without checking the journals
     #[arg(long)]
     no_verify: bool,
-    /// Check for every answer that what it tells was on disk before; slower
+    /// Check for every answer that its facts were on disk before; slower
     #[arg(long)]
     trace: bool,
     /// chain: measure again after that many ended executions have been stored
@@ -70,7 +70,7 @@ pub struct Bench {
     /// schedules: number of schedules
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=20_000))]
     schedules: u64,
-    /// Leave the folder with the store there
+    /// Keep the folder with the store
     #[arg(long)]
     keep: bool,
 }
@@ -81,7 +81,7 @@ enum Name {
     Chain,
     /// One execution of one step at a time
     Single,
-    /// 1,000 steps beside each other and a join
+    /// 1,000 parallel steps and a join
     Fanout,
     /// One chain of 5,000 steps
     Long,
@@ -89,11 +89,11 @@ enum Name {
     Loop,
     /// Chain, while a million executions wait on timers
     Backlog,
-    /// One chain, while 10,000 tokens of its execution stand before a gate
+    /// One chain, while 10,000 tokens of its execution wait at a gate
     Gates,
     /// Chain with outputs of 4 KB
     Payload,
-    /// Starts over HTTP, and one tenant's step beside another's queue
+    /// Starts over HTTP, and single steps of one tenant next to the queue of another
     Http,
     /// 10,000 schedules, idle, and 1,000 of them due in one second
     Schedules,
@@ -101,10 +101,10 @@ enum Name {
     Workers,
     /// Start, memory, disk
     Footprint,
-    /// What disk and store can do without the engine
+    /// Throughput of disk and store without the engine
     Limit,
     All,
-    /// Opens a store, says so, and waits for the end of its input: what `footprint` starts
+    /// Opens a store, reports that it is ready, and waits for the end of its input; started by `footprint`
     #[value(hide = true)]
     Ready,
 }
@@ -161,7 +161,10 @@ impl Bench {
         let site = Site { bench: self, folder: folder.path(), progress: Progress::new() };
         let filesystem = machine::filesystem(site.folder);
         if machine::is_in_memory(&filesystem) {
-            eprintln!("warning: {} is on {filesystem}: nothing is on a disk there", site.folder.display());
+            eprintln!(
+                "warning: {} is on {filesystem}, which is in memory and not on a disk",
+                site.folder.display()
+            );
         }
         let measured = site.measure(name);
         site.progress.clear();
@@ -171,7 +174,7 @@ impl Bench {
         measured
     }
 
-    /// Not in the system's folder for temporary files, which may lie in memory.
+    /// The default folder of the system for temporary files may be in memory.
     fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let parent = self.data.as_deref().unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent)
@@ -215,7 +218,7 @@ impl Site<'_> {
         Rig::open(self.folder, Setup { trace: self.bench.trace, ..setup })
     }
 
-    /// Ends the run, and holds what it did against what it should have done.
+    /// Ends the run, and compares its results with the expected ones.
     fn finish(&self, rig: Rig, outcome: Outcome, expected: &[Expected]) -> anyhow::Result<Outcome> {
         let tally = rig.tally().clone();
         self.progress.phase("closing");

@@ -1,4 +1,4 @@
-//! The nets that are measured. Every step is a task: it goes to a worker and comes back, nothing is fused.
+//! The nets that are measured. Every step is a task: it is sent to a worker and reported, none is fused with another.
 
 use serde_json::{Value, json};
 use windlass_expr::Template;
@@ -13,13 +13,13 @@ pub fn chain(length: u32) -> anyhow::Result<Net> {
     net((0..length).map(step).collect(), Join::All)
 }
 
-/// Steps beside each other, and one that waits for all of them.
+/// Parallel steps, and one that waits for all of them.
 pub fn fan(width: u32) -> anyhow::Result<Net> {
     let parallel = (0..width).map(|number| task(number, Some(width)));
     net(parallel.chain([task(width, None)]).collect(), Join::All)
 }
 
-/// One step, many times, one iteration after the other.
+/// One step that is repeated many times, one iteration after the other.
 pub fn looped(times: u32) -> anyhow::Result<Net> {
     let mut step = task(0, None);
     let kind = LoopKind::Count { times: template(&json!(times))? };
@@ -28,9 +28,9 @@ pub fn looped(times: u32) -> anyhow::Result<Net> {
     net(vec![step], Join::Each)
 }
 
-/// A chain in an execution whose first steps put tokens before a gate that never opens. They do not keep it from ending.
-pub fn beside_gate(standing: u32, length: u32) -> anyhow::Result<Net> {
-    let (fills, chain) = (standing / TOKENS_PER_STEP, standing / TOKENS_PER_STEP + 1);
+/// A chain in an execution whose first steps put tokens at a gate that never opens. The execution can still end.
+pub fn chain_with_gate(waiting: u32, length: u32) -> anyhow::Result<Net> {
+    let (fills, chain) = (waiting / TOKENS_PER_STEP, waiting / TOKENS_PER_STEP + 1);
     let mut steps = Vec::new();
     for number in 0..fills {
         let mut fill = Step::new(format!("fill{number}"), Work::noop());

@@ -1,4 +1,4 @@
-//! What a benchmark found, as JSON and as a table.
+//! The result of a benchmark, as JSON and as a table.
 
 use super::figures::rounded;
 use super::trace::Findings;
@@ -55,7 +55,7 @@ impl Outcome {
         self
     }
 
-    /// What went to the disk.
+    /// Bytes and syncs on the disk.
     #[must_use]
     pub fn counted(self, tally: &Tally) -> Outcome {
         let batches = tally.batches.load(Ordering::Relaxed);
@@ -67,11 +67,15 @@ impl Outcome {
             .count("commits_per_sync", rounded(per_batch))
     }
 
-    /// A run in which something was answered too early has no figures.
+    /// A run in which an answer came too early has no figures.
     pub fn traced(mut self, findings: &Findings) -> anyhow::Result<Outcome> {
         if findings.violations > 0 {
             let described = findings.described.join("\n");
-            bail!("{} of {} answers came too early:\n{described}", findings.violations, findings.checked);
+            bail!(
+                "{} of {} answers were given before their facts were on disk:\n{described}",
+                findings.violations,
+                findings.checked
+            );
         }
         self.trace = Some(json!({
             "answers_checked": findings.checked,
@@ -138,7 +142,7 @@ impl Outcome {
     }
 }
 
-/// Thousands are set apart: 31,234.
+/// Formats a number with groups of thousands: 31,234.
 fn grouped(value: &Value) -> String {
     let Some(number) = value.as_i64() else {
         return value.as_str().map_or_else(|| value.to_string(), str::to_owned);

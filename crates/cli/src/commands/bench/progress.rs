@@ -1,4 +1,4 @@
-//! A line on a terminal that tells how far a benchmark is; nothing in a pipe.
+//! A line on a terminal with the progress of a benchmark; nothing in a pipe.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
@@ -18,7 +18,7 @@ impl Progress {
         Progress { what: Cell::new(""), next: Cell::new(shows.then(Instant::now)) }
     }
 
-    /// What is done now.
+    /// Current phase.
     pub fn phase(&self, what: &'static str) {
         self.what.set(what);
         if self.next.get().is_some() {

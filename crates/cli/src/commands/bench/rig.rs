@@ -1,4 +1,4 @@
-//! What every benchmark runs on: the engine over the SQLite store in a fresh folder, and a worker.
+//! Setup of every benchmark: the engine over the SQLite store in a fresh folder, and a worker.
 
 use super::trace::Trace;
 use super::watched::{Tally, Watched};
@@ -19,11 +19,11 @@ pub struct Rig {
     engine: Engine,
     worker: Worker,
     tally: Arc<Tally>,
-    /// Held as long as the engine runs.
+    /// Locked as long as the engine runs.
     folder: Folder,
 }
 
-/// How a rig is put up.
+/// Options of a rig.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub output: Value,
@@ -90,7 +90,7 @@ impl Rig {
         }
     }
 
-    /// Ends engine and worker; everything is on disk then, and nobody else has the folder.
+    /// Ends engine and worker. Everything is on disk then, and the folder is released.
     pub fn close(self) -> anyhow::Result<()> {
         let refused = self.worker.notes().refused();
         self.worker.stop();
@@ -104,7 +104,7 @@ impl Rig {
     }
 }
 
-/// Where a traced run writes its moments.
+/// Path of the log of a traced run.
 pub fn trace_log(folder: &Path) -> PathBuf {
     folder.join("trace.log")
 }
@@ -114,7 +114,7 @@ pub fn now() -> Millis {
     Millis(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Ids must not be those of an earlier run in the same folder.
+/// Ids must differ from those of an earlier run in the same folder.
 fn seed() -> u64 {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(wall.as_nanos() & u128::from(u64::MAX)).unwrap_or(0) ^ u64::from(std::process::id())

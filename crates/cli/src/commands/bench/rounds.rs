@@ -1,4 +1,4 @@
-//! One large execution at a time, again and again: the middle of all rounds is the figure.
+//! One large execution at a time, repeated: the median of all rounds is the figure.
 
 use super::figures::{ms, rate};
 use super::load::{Load, Until};
@@ -13,7 +13,7 @@ const WIDTH: u32 = 1_000;
 const LENGTH: u32 = 5_000;
 const TIMES: u32 = 10_000;
 
-/// What is run, and how many of its steps are compared between beginning and end.
+/// The net, and the number of its steps that are compared between beginning and end.
 struct Large {
     name: &'static str,
     net: Net,
@@ -81,7 +81,7 @@ fn with_figures(outcome: Outcome, rounds: &[Round], steps: u64, compared: Option
     }
 }
 
-/// How much longer the last steps took than the first. A step lasts from its order to the next one's.
+/// Ratio of the duration of the last steps to that of the first. A step lasts from its order to the next one's.
 fn last_to_first(moments: &[Instant], ended: Instant, compared: usize) -> f64 {
     let all: Vec<Instant> = moments.iter().copied().chain([ended]).collect();
     let steps = all.len() - 1;

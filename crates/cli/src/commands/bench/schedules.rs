@@ -1,4 +1,4 @@
-//! A server with many schedules: what they cost while nothing is due, and how fast those of one second start.
+//! A server with many schedules: their cost while none is due, and the start times of those that are due in one second.
 
 use super::figures::{Latencies, ms};
 use super::http::{Api, ONE_STEP, Server};
@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 
 /// Schedules that are due in the same second, unless there are fewer.
 const DUE: usize = 1_000;
-/// Time until the creation is no longer visible in what the process does.
+/// Time until the creation no longer affects the process.
 const REST: Duration = Duration::from_secs(2);
-/// Whatever has not run by then is an error.
+/// Time after which missing runs are an error.
 const PATIENCE: Duration = Duration::from_secs(120);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// Runs of one page.
@@ -128,7 +128,7 @@ async fn await_runs(owner: &Api, count: usize) -> anyhow::Result<Vec<Value>> {
             return read_runs(owner).await;
         }
     }
-    bail!("{count} runs did not end in {PATIENCE:?}")
+    bail!("{count} runs did not end within {PATIENCE:?}")
 }
 
 async fn read_runs(owner: &Api) -> anyhow::Result<Vec<Value>> {
@@ -146,7 +146,7 @@ async fn read_runs(owner: &Api) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// From the second in which the schedules are due to the start of each run.
+/// Returns the time from the second in which the schedules are due to the start of each run.
 fn lags(runs: &[Value], at: Timestamp) -> anyhow::Result<Latencies> {
     let mut lags = Latencies::default();
     for run in runs {
@@ -156,7 +156,7 @@ fn lags(runs: &[Value], at: Timestamp) -> anyhow::Result<Latencies> {
     Ok(lags)
 }
 
-/// Every schedule that was due has one run, which succeeded at its first attempt.
+/// Checks that every schedule that was due has one run, which succeeded at its first attempt.
 fn check(runs: &[Value], due: &[String]) -> anyhow::Result<usize> {
     let mut by_schedule = BTreeMap::<&str, usize>::new();
     for run in runs {

@@ -1,9 +1,9 @@
-//! A traced run: every answer and every order is held against the commits that the store had acknowledged by then
-//! (K7). What is asked is not which came first by the clock: the fact that an answer tells must be in the record of
-//! acknowledged facts at the moment the answer is given.
+//! A traced run: every answer and every order is compared with the commits that the store had acknowledged by then
+//! (K7). The order of the clock is not used: the fact that an answer states must be in the record of acknowledged facts
+//! at the moment of the answer.
 //!
-//! The same moments are written to a file beside the store. Under `strace` they stand in one list with the syncs,
-//! so that an outsider can see that each batch was synced before it was acknowledged.
+//! The same moments are written to a file in the folder of the store. Under `strace` they are in one list with the
+//! syncs, so that an outsider can see that each batch was synced before it was acknowledged.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -33,7 +33,7 @@ struct Seen {
     log: File,
 }
 
-/// Something that is on disk.
+/// A fact that is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Fact {
     Created(ExecutionId),
@@ -43,7 +43,7 @@ enum Fact {
     Ended(ExecutionId),
 }
 
-/// What the trace found.
+/// Result of the trace.
 #[derive(Debug)]
 pub struct Findings {
     pub batches: u64,
@@ -53,21 +53,21 @@ pub struct Findings {
 }
 
 impl Trace {
-    /// Moments go to a file of their own, unsynced: it is read by whoever watches the system calls.
+    /// Moments are written to a separate file, unsynced, for a reader who traces the system calls.
     pub fn new(file: &Path) -> io::Result<Trace> {
         let log = File::create(file)?;
         let (facts, described) = (HashSet::new(), Vec::new());
         Ok(Trace { seen: Mutex::new(Seen { facts, batches: 0, checked: 0, violations: 0, described, log }) })
     }
 
-    /// A batch is on its way to the disk.
+    /// Notes that a batch is sent to the disk.
     pub fn begins(&self) {
         let mut seen = self.seen();
         let number = seen.batches + 1;
         seen.note(&format!("batch {number} begins"));
     }
 
-    /// The store says that the batch is on disk.
+    /// Notes that the store acknowledged the batch.
     pub fn acknowledged(&self, batch: &[Write], applied: &[Applied]) {
         let mut seen = self.seen();
         seen.batches += 1;
@@ -84,28 +84,28 @@ impl Trace {
         seen.note(&format!("batch {number} acknowledged"));
     }
 
-    /// The caller learns that the execution began.
+    /// Checks the answer that the execution began.
     pub fn started(&self, answer: &Answer) {
         if let Answer::Started(id) = answer {
             self.seen().check("a start was answered", &[Fact::Created(*id)]);
         }
     }
 
-    /// The caller learns how the execution ended.
+    /// Checks the answer about the end of the execution.
     pub fn rested(&self, id: ExecutionId, answer: &Answer) {
         if matches!(answer, Answer::Rested(phase) if phase.is_ended()) {
             self.seen().check("an end was answered", &[Fact::Ended(id)]);
         }
     }
 
-    /// A worker gets an order.
+    /// Checks an order to a worker.
     pub fn ordered(&self, order: &Order) {
         if let Order::Run(work) = order {
             self.seen().check("work was given out", &[Fact::Offered(work.unit), Fact::Leased(work.unit)]);
         }
     }
 
-    /// A worker learns that its report took effect.
+    /// Checks the answer to an accepted report.
     pub fn judged(&self, unit: Unit, reply: &Reply) {
         if *reply == Reply::Verdict(Verdict::Accepted) {
             self.seen().check("a report was accepted", &[Fact::Answered(unit)]);
@@ -174,23 +174,28 @@ mod tests {
     use windlass_protocol::{Scope, Work};
     use windlass_store::Position;
 
-    /// One chain of one step: its two batches, and what is answered after each.
-    struct Story {
+    /// One chain of one step: its two batches, and the answers after each.
+    struct TracedRun {
         trace: Trace,
         batches: [Vec<Write>; 2],
         unit: Unit,
         _folder: tempfile::TempDir,
     }
 
-    impl Story {
-        fn new() -> Story {
+    impl TracedRun {
+        fn new() -> TracedRun {
             let folder = tempfile::tempdir().unwrap();
             let mut chains = Chains::new(Arc::new(nets::chain(1).unwrap()), 1, 1, Millis(0));
             let batches = [(); 2].map(|()| chains.batch().unwrap().unwrap());
             let Write::Commit(first) = &batches[0][0] else { panic!("a commit") };
             let lease = first.leases[0];
             let unit = unit(lease.execution, lease.run.0, lease.fence.0);
-            Story { trace: Trace::new(&folder.path().join("log")).unwrap(), batches, unit, _folder: folder }
+            TracedRun {
+                trace: Trace::new(&folder.path().join("log")).unwrap(),
+                batches,
+                unit,
+                _folder: folder,
+            }
         }
 
         fn write(&self, number: usize) {
@@ -198,7 +203,7 @@ mod tests {
             self.trace.acknowledged(&self.batches[number], &[Applied::Committed(Position(1))]);
         }
 
-        fn tell_first(&self) {
+        fn answer_first(&self) {
             self.trace.started(&Answer::Started(ExecutionId(1)));
             let (step, path, spec) = (String::new(), Vec::new(), Arc::default());
             let (scope, cursor, timeout_ms) = (Scope::default(), None, None);
@@ -221,7 +226,7 @@ mod tests {
             self.trace.ordered(&Order::Run(Box::new(work)));
         }
 
-        fn tell_second(&self) {
+        fn answer_second(&self) {
             self.trace.judged(self.unit, &Reply::Verdict(Verdict::Accepted));
             self.trace.rested(ExecutionId(1), &Answer::Rested(Phase::Ended(Outcome::Completed)));
         }
@@ -234,29 +239,29 @@ mod tests {
 
     #[test]
     fn an_answer_after_its_commit_is_in_order() {
-        let story = Story::new();
-        story.write(0);
-        story.tell_first();
-        story.write(1);
-        story.tell_second();
-        assert_eq!(story.found(), (4, 0));
+        let run = TracedRun::new();
+        run.write(0);
+        run.answer_first();
+        run.write(1);
+        run.answer_second();
+        assert_eq!(run.found(), (4, 0));
     }
 
     #[test]
     fn every_answer_before_its_commit_is_a_violation() {
-        let story = Story::new();
-        story.tell_first();
-        assert_eq!(story.found(), (2, 2));
-        story.write(0);
-        story.tell_second();
-        assert_eq!(story.found(), (4, 4));
+        let run = TracedRun::new();
+        run.answer_first();
+        assert_eq!(run.found(), (2, 2));
+        run.write(0);
+        run.answer_second();
+        assert_eq!(run.found(), (4, 4));
     }
 
     #[test]
     fn a_commit_that_was_refused_is_not_on_disk() {
-        let story = Story::new();
-        story.trace.acknowledged(&story.batches[0], &[Applied::Conflict]);
-        story.tell_first();
-        assert_eq!(story.found(), (2, 2));
+        let run = TracedRun::new();
+        run.trace.acknowledged(&run.batches[0], &[Applied::Conflict]);
+        run.answer_first();
+        assert_eq!(run.found(), (2, 2));
     }
 }

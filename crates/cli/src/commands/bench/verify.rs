@@ -1,5 +1,5 @@
-//! Whether a run did what it was asked to: every journal is read and replayed, its rows are compared with it (K1),
-//! and its steps are counted. A run that does not hold has no figures.
+//! Verification of a run: every journal is read and replayed, its rows are compared with it (K1), and its steps are
+//! counted. A run that fails it has no figures.
 
 use super::progress::Progress;
 use anyhow::{Context, bail, ensure};
@@ -11,10 +11,10 @@ use windlass_store::check::{Audit, Report, check};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Query, Reader, Store};
 
-/// Executions read at a time.
+/// Number of executions that are read at a time.
 const PAGE: usize = 1_000;
 
-/// What became of a group of executions.
+/// Expected result of a group of executions.
 #[derive(Debug)]
 pub struct Expected {
     executions: Vec<ExecutionId>,
@@ -25,7 +25,7 @@ pub struct Expected {
 enum End {
     /// Each step was answered once.
     Completed { steps: u64 },
-    /// On a timer.
+    /// The executions wait on a timer.
     Waiting,
 }
 
@@ -39,7 +39,7 @@ impl Expected {
     }
 }
 
-/// What was read.
+/// Counts of the verification.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub executions: u64,
@@ -47,7 +47,7 @@ pub struct Verified {
     pub records: u64,
 }
 
-/// Reads the whole store; the first thing that is not as expected is the error.
+/// Reads the whole store. The first unexpected fact is the error.
 pub fn verify(folder: &Path, expected: &[Expected], progress: &Progress) -> anyhow::Result<Verified> {
     let store = Sqlite::open(&Folder::store(folder))?;
     let mut verifier =
@@ -71,10 +71,11 @@ pub fn verify(folder: &Path, expected: &[Expected], progress: &Progress) -> anyh
 
 /// Journals replayed and compared with the rows (K1).
 fn sound(reader: &mut impl Audit, progress: &Progress) -> anyhow::Result<()> {
-    let mut tell = |so_far: &Report| progress.show(|| format!("{} executions replayed", so_far.executions));
-    let report = check(reader, &mut tell)?;
+    let mut report_progress =
+        |so_far: &Report| progress.show(|| format!("{} executions replayed", so_far.executions));
+    let report = check(reader, &mut report_progress)?;
     let Some(first) = report.problems.first() else { return Ok(()) };
-    bail!("the store is not what its journals say, in {} places: {first}", report.problems.len());
+    bail!("the store differs from its journals in {} places: {first}", report.problems.len());
 }
 
 fn open(expected: &[Expected]) -> HashMap<ExecutionId, End> {
@@ -83,14 +84,16 @@ fn open(expected: &[Expected]) -> HashMap<ExecutionId, End> {
 
 struct Verifier<D> {
     reader: D,
-    /// Not met yet.
+    /// Executions that were not found yet.
     open: HashMap<ExecutionId, End>,
     verified: Verified,
 }
 
 impl<D: Reader> Verifier<D> {
     fn execution(&mut self, id: ExecutionId, phase: Phase) -> anyhow::Result<()> {
-        let end = self.open.remove(&id).with_context(|| format!("nobody started execution {id}"))?;
+        let end = self.open.remove(&id).with_context(|| {
+            format!("execution {id} is in the store and was not started by the benchmark")
+        })?;
         let records = journal(&mut self.reader, id)?;
         let steps = judge(&records, phase, end).with_context(|| format!("execution {id}"))?;
         self.verified.executions += 1;
@@ -100,14 +103,14 @@ impl<D: Reader> Verifier<D> {
     }
 }
 
-/// Steps that were done, each once; what else there is should not be.
+/// Steps that completed, each once. Other events are an error.
 fn judge(records: &[Record], phase: Phase, end: End) -> anyhow::Result<u64> {
     let mut done = HashSet::new();
     for record in records {
         match &record.event {
             Event::Done { run, fence: Some(_), .. } => ensure!(done.insert(*run), "{run:?} was done twice"),
             Event::Lost { run, .. } | Event::RetryScheduled { run, .. } | Event::Failed { run, .. } => {
-                bail!("{run:?} did not go through at once")
+                bail!("{run:?} did not complete at its first attempt")
             }
             _ => {}
         }

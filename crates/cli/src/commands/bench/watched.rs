@@ -1,4 +1,4 @@
-//! The store with a counter in front: how many batches were synced, what was in them, and, in a traced run, when.
+//! The store with a counter in front: the number of synced batches, their contents and, in a traced run, their times.
 
 use super::figures::Latencies;
 use super::trace::Trace;
@@ -13,14 +13,14 @@ pub struct Watched<S> {
     tally: Arc<Tally>,
 }
 
-/// What went through a store.
+/// Counts of a store.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Each is one transaction and one sync.
     pub batches: AtomicU64,
     pub commits: AtomicU64,
     pub records: AtomicU64,
-    /// From handing a batch to the store to its answer.
+    /// Time from handing a batch to the store to its answer.
     latencies: Mutex<Latencies>,
     pub trace: Option<Trace>,
 }
@@ -34,7 +34,7 @@ impl Tally {
         self.latencies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was written down since it was last taken.
+    /// Returns the counts since the last call.
     pub fn take_latencies(&self) -> Latencies {
         std::mem::take(&mut *self.latencies())
     }

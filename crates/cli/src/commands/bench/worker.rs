@@ -1,4 +1,4 @@
-//! The worker of the benchmarks: it speaks the protocol of every worker, and answers each order at once.
+//! The worker of the benchmarks. It uses the protocol of every worker, and answers each order at once.
 
 use super::figures::Latencies;
 use super::watched::Tally;
@@ -14,9 +14,9 @@ use windlass_protocol::{
     Verdict, Work,
 };
 
-/// More than any benchmark has in flight: no step waits for a slot.
+/// Number of slots: more than any benchmark has in flight, so that no step waits for one.
 const SLOTS: u32 = 4_096;
-/// A session that says nothing for its time to live is taken for dead.
+/// Time to live of its session, within which it has to send a message.
 const BEAT_EVERY: Duration = Duration::from_millis(LEASE_TTL_MS / 3);
 
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub struct Worker {
     stop: Sender<Note>,
 }
 
-/// What the worker saw.
+/// Observations of the worker.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// From the report to its answer, which comes after the commit is on disk.
+    /// Latency from the report to its answer, which comes after the commit is on disk.
     latencies: Mutex<Latencies>,
-    /// When each order came, in order, where that is wanted.
+    /// Time of each order, if it is recorded.
     moments: Option<Mutex<Vec<Instant>>>,
     refused: AtomicU64,
 }
@@ -41,7 +41,7 @@ enum Note {
     Stop,
 }
 
-/// How the worker answers, and what it writes down.
+/// Behaviour of the worker, and the observations that it records.
 #[derive(Debug, Clone)]
 pub struct Habits {
     pub output: Value,
@@ -98,7 +98,7 @@ fn register(handle: &Handle, notes: Sender<Note>, tally: Arc<Tally>) -> anyhow::
 }
 
 impl Notes {
-    /// What was written down since it was last taken.
+    /// Returns the observations since the last call.
     pub fn take_latencies(&self) -> Latencies {
         std::mem::take(&mut *lock(&self.latencies))
     }
@@ -134,7 +134,7 @@ impl Answering {
         loop {
             match arriving.recv_deadline(self.beat_at) {
                 Ok(Note::Order(Order::Run(work))) => self.answer(&work),
-                // Nothing runs here that could be stopped, and every report was given already.
+                // The worker runs nothing that could be stopped, and every report was sent already.
                 Ok(Note::Order(Order::Stop { .. })) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Note::Order(Order::Unknown) | Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -161,7 +161,7 @@ impl Answering {
         self.handle.send(Call::Report(Box::new(report)), Box::new(heard));
     }
 
-    /// It holds nothing: what it got is answered.
+    /// The worker holds nothing: each order is answered at once.
     fn beat(&mut self) {
         let now = Instant::now();
         if now >= self.beat_at {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const GROUP: &str = "bench";
 const STEPS: u64 = 10;
-/// Part of the time in which chains are started; the rest of them is done afterwards.
+/// Share of the time in which chains are started; the rest of them is done afterwards.
 const STARTING: f64 = 0.25;
 
 pub fn workers(site: &Site<'_>) -> anyhow::Result<Outcome> {
@@ -44,7 +44,7 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
         .count("single_steps", SINGLE as u64))
 }
 
-/// Steps one after another, each of which needs a worker and costs it nothing.
+/// Steps one after another, each of which is one call of a worker without any work.
 fn chain() -> String {
     let step = |number| {
         let next = if number < STEPS { format!(", next: s{}", number + 1) } else { String::new() };
