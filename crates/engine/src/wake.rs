@@ -377,7 +377,7 @@ pub enum Refusal {
     #[error("the definition does not exist")]
     NoDefinition,
     #[error(
-        "workflow {0} has the path of one of its hooks: give one of them another path, or delete that workflow"
+        "workflow {0} has the path of one of its hooks: change one of the paths, or delete that workflow"
     )]
     HookTaken(WorkflowId),
     #[error("an execution was started with this idempotency key before")]

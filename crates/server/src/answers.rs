@@ -1,5 +1,6 @@
-//! Answers on their way to clients. A client that reads slowly keeps its answer in the server's memory, so the bytes that
-//! wait for clients are counted per tenant: beyond its budget a tenant waits, and then is refused. Others are not concerned.
+//! Responses that wait for clients. A client that reads slowly keeps its response in the server's memory, so the bytes
+//! that wait for clients are counted per tenant: a tenant beyond its budget waits and is then refused. Other tenants
+//! are not affected.
 
 use crate::cache::lock;
 use crate::problem::Problem;
@@ -18,19 +19,20 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_store::Tenant;
 
-/// Bytes of an answer that are counted, sent and freed together. An answer that is smaller is never refused.
+/// Bytes of a response that are counted, sent and freed together. A response that is smaller is never refused.
 const PART: usize = 64 * 1024;
-/// How long a request waits for the budget of its tenant. Most clients take an answer in less.
+/// Maximum time that a request waits for the budget of its tenant. Most clients take a response in less.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const RETRY_SECONDS: u64 = 5;
-/// Requests of one tenant that wait at a time: each of them is woken whenever there is room again.
+/// Maximum number of waiting requests of one tenant: each of them is woken whenever there is room again.
 const WAITING_MAX: usize = 64;
-/// Budgets that all tenants may use together. Beyond it those are refused that use more than an eighth of their own.
+/// Number of full budgets that all tenants may use together. Beyond it, tenants that use more than an eighth of their
+/// own are refused.
 const BUDGETS_MAX: usize = 4;
 const SMALL_SHARE: usize = 8;
 
-/// Bytes that a page of entries has at most, and one entry. It is made in a few milliseconds and read at once; the list
-/// continues with its cursor.
+/// Maximum bytes of a page of entries, and of one entry. A page is built in a few milliseconds and read at once; the
+/// list continues with its cursor.
 pub(crate) const PAGE_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl Answers {
         Answers { budget, held: Mutex::default(), waiting: Mutex::default(), freed: Notify::new() }
     }
 
-    /// Waits a moment until the tenant's clients have taken enough of what they were answered before.
+    /// Waits until the clients of the tenant have read enough of earlier responses.
     pub async fn admit(&self, tenant: &Tenant) -> Result<(), Problem> {
         self.admit_within(tenant, WAIT_MAX).await
     }
@@ -76,7 +78,7 @@ impl Answers {
         tokio::time::timeout(wait, self.room(tenant)).await.map_err(|_| self.refused())
     }
 
-    /// Waits until the tenant may hold more.
+    /// Waits until the tenant may buffer more.
     pub async fn room(&self, tenant: &Tenant) {
         loop {
             let freed = self.freed.notified();
@@ -95,7 +97,8 @@ impl Answers {
         HeldBytes { answers: self.clone(), tenant: tenant.clone(), bytes }
     }
 
-    /// Writes an answer as JSON, as far as the tenant's budget allows. It takes time: call it where that is no harm.
+    /// Writes a response as JSON, as far as the tenant's budget allows. This takes time, so it must run on a thread for
+    /// blocking work.
     pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<Answer, Problem> {
         self.write(tenant, |writer| Ok(serde_json::to_writer(writer, value)?))
     }
@@ -171,7 +174,7 @@ impl Drop for HeldBytes {
         }
         let after = had_room(&held);
         drop(held);
-        // Parts are freed all the time; no request is woken that would find the same as before.
+        // Parts are freed all the time. A request is woken only if it would find more room than before.
         if before != after {
             self.answers.freed.notify_waiters();
         }
@@ -185,7 +188,7 @@ struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// None when too many wait already.
+    /// Returns None if too many requests wait.
     fn begin(answers: &'a Answers, tenant: &'a Tenant) -> Option<Waiting<'a>> {
         let mut waiting = lock(&answers.waiting);
         let own = waiting.entry(tenant.clone()).or_default();
@@ -210,12 +213,12 @@ impl Drop for Waiting<'_> {
 }
 
 impl Answer {
-    /// With other headers than those of a JSON answer.
+    /// Builds the response with other headers than those of a JSON response.
     pub fn into_body(self) -> Body {
         Body::new(self.parts)
     }
 
-    /// For a body of several answers.
+    /// Builds a body of several responses.
     pub fn into_parts(self) -> VecDeque<Bytes> {
         self.parts.parts
     }
@@ -271,7 +274,7 @@ struct Parts {
     left: u64,
 }
 
-/// A part, counted as long as anything of it is in memory.
+/// A part, counted as long as any of it is in memory.
 struct Part {
     bytes: Bytes,
     _held: HeldBytes,

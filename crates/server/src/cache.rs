@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex whose value is consistent after every call, so that one a panic poisoned is as good as any.
+/// Locks a mutex whose value is consistent after every call, so that it can be used after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -19,7 +19,7 @@ pub(crate) struct Cache<K, V> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheBounds {
     pub entries_max: usize,
-    /// Bytes, roughly.
+    /// Approximate bytes.
     pub weight_max: u64,
 }
 

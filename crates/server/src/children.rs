@@ -1,14 +1,15 @@
-//! What the sub-executions of an execution wait for, at any depth: their parents show it.
+//! Tasks that the sub-executions of an execution wait for, at any depth: the views of their parents list them.
 
 use crate::histories::Histories;
 use windlass_kernel::{Execution, ExecutionId, Millis, RunState, StepRun};
 use windlass_store::{Reader, StoreError, Stored, Tenant};
 use windlass_views::{Waiting, seen_by_parent, waiting_of_child};
 
-/// Sub-executions read for one answer. Each is a read of its state; people do not answer more at once.
+/// Maximum number of sub-executions read for one response. Each is a read of its state; people do not answer more at
+/// once.
 const CHILDREN_MAX: usize = 100;
 
-/// Lists what the sub-executions wait for: first those that only people can continue.
+/// Lists the tasks of the sub-executions: first those that only people can continue.
 pub(crate) fn children_waiting(
     histories: &Histories,
     reader: &mut impl Reader,
@@ -39,8 +40,8 @@ fn read_child(
         .filter(|stored| stored.origin.tenant == *tenant && !stored.state.phase().is_ended()))
 }
 
-/// Lists the children of an execution with the time until which they are waited for; those that only people can continue
-/// are the last.
+/// Lists the children of an execution with the time until which they are waited for; those that only people can
+/// continue come last.
 fn open_children(state: &Execution<'_>, within: Option<Millis>) -> Vec<(ExecutionId, Option<Millis>)> {
     let census = &state.head.census;
     if census.children + census.paused_children == 0 {

@@ -1,5 +1,5 @@
-//! Newest versions of workflows, in memory: a start needs no look at the disk. This process is the only one that writes
-//! them, so it forgets what it changes.
+//! Newest versions of workflows, in memory: a start need not read the disk. Only this process writes them, so it
+//! removes an entry whenever it changes the workflow.
 
 use crate::cache::{Cache, CacheBounds, lock};
 use crate::problem::Problem;
@@ -7,7 +7,7 @@ use crate::readers::Readers;
 use std::sync::{Arc, Mutex};
 use windlass_store::{Catalog, StoreError, StoredDefinition, StoredWorkflow, Tenant, WorkflowId};
 
-/// Ten thousand workflows of usual size; others are looked up again when they are needed.
+/// Bounds of the cache: ten thousand workflows of usual size. Others are read again when they are needed.
 const CURRENT: CacheBounds = CacheBounds { entries_max: 10_000, weight_max: 64 << 20 };
 
 /// A workflow and its newest version.
@@ -31,14 +31,14 @@ impl Default for Definitions {
 }
 
 impl Current {
-    /// About the memory that it takes. Defaults of inputs are in the text, too.
+    /// Estimates the memory that it takes. Defaults of inputs are in the text, too.
     fn bytes(&self) -> u64 {
         1_024 + 4 * self.definition.source.len() as u64
     }
 }
 
 impl Definitions {
-    /// Of the tenant; what another tenant has is not there.
+    /// Returns a workflow of the tenant; workflows of other tenants are not found.
     pub async fn current(
         &self,
         readers: &Readers,
@@ -62,7 +62,7 @@ impl Definitions {
         Ok(found)
     }
 
-    /// After every change, when it is on disk.
+    /// Removes a workflow. Must be called after every change, when it is on disk.
     pub fn forget(&self, tenant: &Tenant, workflow: WorkflowId) {
         let mut changes = lock(&self.changes);
         *changes += 1;

@@ -13,16 +13,16 @@ use windlass_views::{
     ValuePlace, position_before, show_outputs,
 };
 
-/// Rows, and likewise chunks, read at a time: what one subscriber holds in memory, but for a row that is larger.
+/// Rows, and also chunks, read at a time: the memory of one subscriber, except for a larger row.
 const PAGE: PageBounds = PageBounds { rows_max: 64, bytes_max: 256 * 1024 };
-/// Offers read at a time.
+/// Number of offers read at a time.
 const OFFERS: usize = 1_000;
 /// Checkpoints of the feeds of all executions.
 const CHECKPOINTS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 32 << 20 };
 /// Rows between two checkpoints: a subscriber that reconnects reads about this many rows that it has seen before.
 const CHECKPOINT_ROWS: usize = 256;
 
-/// The place of one subscriber in the feed of an execution.
+/// Position of one subscriber in the feed of an execution.
 #[derive(Debug)]
 pub struct Feed {
     execution: ExecutionId,
@@ -44,11 +44,11 @@ pub struct FeedCheckpoints {
 #[derive(Debug, Default)]
 pub struct FeedPage {
     pub messages: Vec<Message>,
-    /// Bytes of their JSON, roughly.
+    /// Approximate bytes of their JSON.
     pub bytes: usize,
-    /// There may be more at once.
+    /// Whether there may be more at once.
     pub more: bool,
-    /// The execution has ended, and this is the last page.
+    /// Whether the execution has ended, and this is the last page.
     pub over: bool,
 }
 
@@ -69,8 +69,8 @@ impl Default for FeedCheckpoints {
 }
 
 impl FeedCheckpoints {
-    /// Opens the feed after the message `seen`; 0 is before the first. It begins at the last checkpoint of which the
-    /// subscriber needs no message, or at the beginning of the journal.
+    /// Opens the feed after the message `seen`; 0 is before the first. The feed begins at the last checkpoint before
+    /// all messages that the subscriber needs, or at the beginning of the journal.
     #[must_use]
     pub fn open(&self, execution: ExecutionId, net: Arc<Net>, code: Vec<CodePlace>, seen: u64) -> Feed {
         let known = self.cached.last((execution, 0)..(execution, seen));
@@ -84,8 +84,8 @@ impl FeedCheckpoints {
         self.cached.clear();
     }
 
-    /// Keeps the state of a feed as a checkpoint, unless another subscriber has been as far. The end of an execution is
-    /// sent to every subscriber, so there is no checkpoint behind it.
+    /// Stores the state of a feed as a checkpoint, unless another subscriber has been as far. The end of an execution
+    /// is sent to every subscriber, so there is no checkpoint after it.
     pub fn keep(&self, feed: &Feed) {
         let (builder, key) = (&feed.builder, (feed.execution, feed.builder.newest()));
         let version = builder.history().version();
@@ -144,8 +144,8 @@ impl Feed {
         Ok(FeedPage { messages, bytes, more, over })
     }
 
-    /// Lines that were written together with the end are stored behind it. They are sent before it, so that the end is the
-    /// last message; and because their numbers are higher, the end is sent to every subscriber that reconnects.
+    /// Lines that were written together with the end are stored after it. They are sent before it, so that the end is
+    /// the last message; because their numbers are higher, the end is sent to every subscriber that reconnects.
     fn add_last_lines(
         &mut self,
         reader: &mut impl Reader,
@@ -176,12 +176,12 @@ impl Feed {
         Ok(())
     }
 
-    /// Reads rows and chunks up to a position behind which nothing is missing: each list is read after the other one, so
-    /// that it has everything before the other's last.
+    /// Reads rows and chunks up to a position before which everything is known: each list is read after the other one,
+    /// so that it has everything before the other's last entry.
     fn next(&self, reader: &mut impl Reader) -> Result<(Vec<JournalRow>, Vec<StoredLog>, bool), FeedError> {
         let version = self.builder.history().version();
         let JournalPage { mut rows, more: mut more_rows } = self.rows(reader, version)?;
-        // No log line that is wanted is older than these rows.
+        // The wanted log lines are not older than these rows.
         let is_before_logs = more_rows && rows.last().is_some_and(|row| row.position <= self.logs);
         if !self.wants_logs || is_before_logs {
             return Ok((rows, Vec::new(), more_rows));
@@ -214,7 +214,7 @@ impl Feed {
         reader.journal_page(self.execution, version, PAGE)
     }
 
-    /// Results are not kept in memory, so the end reads those that it lists. Large values stay references.
+    /// Reads the results that the end lists, because results are not kept in memory. Large values stay references.
     fn fill_outputs(&self, reader: &mut impl Reader, messages: &mut [Message]) {
         for message in messages {
             if let MessageBody::Ended { outputs, .. } = &mut message.body {
@@ -227,7 +227,7 @@ impl Feed {
     }
 }
 
-/// Reads which firings workers have begun with, and since when.
+/// Reads the firings that workers have begun, and the times of their begin.
 pub(crate) fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, StoreError> {
     let mut leases = Leases::new();
     let mut after = RunId(0);

@@ -1,5 +1,5 @@
-//! Follows an execution from outside its engine: records and log lines as they reach the disk, in the order in which
-//! they happened.
+//! Follows an execution from outside its engine: records and log lines as they are written to the disk, in the order in
+//! which they happened.
 
 use crate::trail::{Chunk, Trail};
 use anyhow::{Context, bail};
@@ -19,12 +19,12 @@ pub struct Follower {
     id: ExecutionId,
     net: Net,
     timeline: Timeline,
-    /// Firings whose log lines may still come: those that live, and those that have ended since the last poll.
+    /// Firings that may still write log lines: those that live, and those that have ended since the last poll.
     paths: BTreeMap<RunId, Path>,
     ended: Vec<RunId>,
     logs: Position,
     leases: Leases,
-    /// Lines of step-runs whose beginning had not been read when they came.
+    /// Lines of step-runs whose begin has not been read yet.
     early: Vec<LogLine>,
 }
 
@@ -45,7 +45,7 @@ pub struct FollowedRecord {
 pub struct LogLine {
     pub run: RunId,
     pub step: String,
-    /// Iteration numbers, where they are known.
+    /// Iteration numbers, if they are known.
     pub path: Vec<u32>,
     pub attempt: u32,
     pub at: Millis,
@@ -56,7 +56,7 @@ pub struct LogLine {
 }
 
 impl Follower {
-    /// From the beginning of its journal.
+    /// Begins at the start of its journal.
     pub fn new(mut trail: Box<dyn Trail>, id: ExecutionId) -> anyhow::Result<Follower> {
         let Some(spec) = trail.net()? else { bail!("there is no execution {}", execution_id(id)) };
         let net = Net::new(spec).with_context(|| format!("the net of {} is broken", execution_id(id)))?;
@@ -77,17 +77,18 @@ impl Follower {
         &self.net
     }
 
-    /// As of the last record that was seen.
+    /// State after the last record that was read.
     pub fn state(&self) -> &Execution<'static> {
         self.timeline.state()
     }
 
-    /// What workers had of it when it was looked at last.
+    /// Leases of workers at the last poll.
     pub fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    /// What came since the last time. Lines of a step that began meanwhile wait for the next time.
+    /// Returns the records and lines since the last poll. Lines of a step that began meanwhile are returned by the next
+    /// poll.
     pub fn poll(&mut self) -> anyhow::Result<Vec<Seen>> {
         let (records, lines) = self.read()?;
         let mut ready: VecDeque<LogLine> = self.early.drain(..).collect();
@@ -158,7 +159,8 @@ impl fmt::Debug for Follower {
     }
 }
 
-/// By time, each in its own order. At the same time a record comes first, unless it ends what the line belongs to.
+/// Merges both by time; each list keeps its order. At the same time a record comes first, unless it ends the step of
+/// the line.
 fn merge(records: Vec<FollowedRecord>, mut lines: VecDeque<LogLine>) -> Vec<Seen> {
     let mut merged = Vec::with_capacity(records.len() + lines.len());
     for record in records {

@@ -20,18 +20,18 @@ use windlass_views::{
     EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress, ValuePlace,
 };
 
-/// A history weighs as much as the JSON that it holds; in memory that is a few times as much.
+/// The weight of a history is the size of its JSON; in memory it takes a few times as much.
 const HISTORIES: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 128 << 20 };
 /// Rows and bytes read at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 /// Long histories of one tenant that are folded at a time: each takes a few megabytes and a thread.
 const FOLDING_MAX: usize = 2;
-/// Tenants whose permits are kept before unused ones are dropped.
+/// Number of tenants whose permits are kept before unused ones are dropped.
 const TENANTS_MAX: usize = 256;
-/// Nets that are known before those that are no longer used are dropped.
+/// Number of nets that are cached before unused ones are dropped.
 const NETS_MAX: usize = 1_000;
 
-/// Everything that is cached of journals.
+/// All caches of journals.
 #[derive(Debug)]
 pub struct Histories {
     /// Nets in use, shared by all readers of their executions.
@@ -127,7 +127,7 @@ impl Histories {
         }
         let net = self.net(reader, head.net)?.ok_or(ReadError::NoNet(id))?;
         let mut folded = shared.write();
-        // A record may be folded in part: the journal is read anew.
+        // A record may be folded in part, so the journal is read anew.
         let caught_up =
             folded.catch_up(reader, id, net, slice).inspect_err(|_| *folded = FoldedJournal::default());
         let weight = folded.history.weight();
@@ -148,7 +148,7 @@ impl Histories {
         let (id, version) = (stored.state.head.id, stored.state.head.version);
         let (facts, constraints) = facts(self, reader, &stored)?;
         let folded = shared.read();
-        // An execution that is deleted at this moment has lost its journal first.
+        // If the execution is deleted at this moment, its journal is deleted first.
         let (true, Some(net)) = (folded.history.version() >= version, &folded.net) else {
             return Err(ReadError::Gone(id));
         };
@@ -226,7 +226,7 @@ impl FoldedJournal {
         let net = self.net.insert(net).clone();
         loop {
             let page = reader.journal_page(id, self.history.version(), PAGE)?;
-            // Rows are read whole, so each begins where the one before it ended.
+            // Rows are read whole, so each begins at the end of the previous one.
             for record in page.rows.iter().flat_map(|row| &row.records) {
                 self.history.fold(&net, record).map_err(|illegal| ReadError::Broken(id, illegal))?;
             }

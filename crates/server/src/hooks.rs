@@ -1,4 +1,4 @@
-//! Which request under `/hooks` starts which workflow. A path belongs to a tenant: `/hooks/{tenant}/{path}`, and without a
+//! Mapping of requests under `/hooks` to workflows. A path belongs to a tenant: `/hooks/{tenant}/{path}`, and without a
 //! tenant to `default`. Claims are rows; see docs/adr/0024.
 
 use crate::host::now;
@@ -8,21 +8,21 @@ use windlass_dialects::{Hook, Manifest};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Entry, HookClaim, HookReader as _, Store as _, StoreError, Tenant, UnreadHooks, Write};
 
-/// Longest path of a hook in bytes: it is a key of the store, and of a limit that is held in memory.
+/// Maximum length of the path of a hook in bytes: it is a key of the store, and of a limit that is held in memory.
 const PATH_MAX: usize = 500;
-/// Most hooks of one definition: each is a row that is looked up when the definition is stored.
+/// Maximum number of hooks of one definition: each is a row that is looked up when the definition is stored.
 const HOOKS_MAX: usize = 100;
-/// Definitions that are searched for hooks in one transaction.
+/// Number of definitions that are searched for hooks in one transaction.
 const PAGE: usize = 100;
 
-/// Returns the requests that a definition wants to be started by.
+/// Returns the requests that start a definition.
 #[must_use]
 pub(crate) fn claims_of(manifest: &Manifest) -> Vec<HookClaim> {
     let claim = |Hook { method, path, require_auth }: Hook| HookClaim { method, path, require_auth };
     manifest.hooks.iter().cloned().map(claim).collect()
 }
 
-/// Refuses paths that no request could reach.
+/// Refuses paths that a request could not reach.
 pub(crate) fn check(claims: &[HookClaim]) -> Result<(), Problem> {
     if claims.len() > HOOKS_MAX {
         return Err(Problem::invalid("nodes", format!("a definition may have {HOOKS_MAX} hooks at most")));
@@ -35,14 +35,14 @@ pub(crate) fn check(claims: &[HookClaim]) -> Result<(), Problem> {
         match address(&claim.path).0 {
             Some(_) => Err(Problem::invalid(
                 "nodes",
-                format!("`{}` begins with the id of a tenant; leave that part out", claim.path),
+                format!("`{}` begins with the id of a tenant; remove that part", claim.path),
             )),
             None => Ok(()),
         }
     })
 }
 
-/// Splits what follows `/hooks/` into the tenant, if it names one, and the path.
+/// Splits the path after `/hooks/` into the tenant, if it begins with one, and the path of the hook.
 #[must_use]
 pub(crate) fn address(text: &str) -> (Option<Tenant>, &str) {
     let text = text.trim_matches('/');
@@ -53,19 +53,19 @@ pub(crate) fn address(text: &str) -> (Option<Tenant>, &str) {
     }
 }
 
-/// A path that another workflow has, as its author reads it.
+/// Describes a path that another workflow has, for the author of the definition.
 #[must_use]
 pub(crate) fn taken(claim: &HookClaim, other: &str) -> Detail {
     let HookClaim { method, path, .. } = claim;
     Detail {
-        hint: Some("give one of them another path, or delete that workflow".to_owned()),
+        hint: Some("change one of the paths, or delete that workflow".to_owned()),
         code: Some("W0247".to_owned()),
-        ..Detail::new("nodes", format!("{method} /hooks/{path} starts the workflow `{other}` already"))
+        ..Detail::new("nodes", format!("{method} /hooks/{path} already starts the workflow `{other}`"))
     }
 }
 
-/// Claims the hooks of workflows that an earlier version of the program stored, the oldest workflow first. Returns warnings
-/// about those that lost their path to an older workflow of the tenant.
+/// Claims the hooks of workflows that an earlier version of the program stored, the oldest workflow first. Returns
+/// warnings about those that lost their path to an older workflow of the tenant.
 pub(crate) fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError> {
     let mut reader = store.reader()?;
     let mut warnings = Vec::new();

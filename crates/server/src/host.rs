@@ -86,7 +86,7 @@ pub struct Setup {
     pub adapters: Arc<Adapters>,
     /// Time until a lease is lost that is not renewed.
     pub lease_ttl: Duration,
-    /// Whether work dirs of plans are left for people to look at.
+    /// Whether work dirs of plans are kept.
     pub keeps_workdirs: bool,
 }
 

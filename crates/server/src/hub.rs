@@ -1,5 +1,5 @@
-//! Wakes the followers of an execution when it changes. Followers read from the store what changed, so that a slow one
-//! costs no memory.
+//! Wakes the followers of an execution when it changes. Followers read the change from the store, so that a slow one
+//! takes no memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use windlass_kernel::ExecutionId;
 #[derive(Debug, Default)]
 pub struct Hub {
     followed: Mutex<HashMap<ExecutionId, Followed>>,
-    /// Executions whose changes the one listener to many waits for.
+    /// Executions whose changes the listener for many executions waits for.
     marked: Mutex<Marked>,
     any: Notify,
-    /// For the one listener that only needs to know that something changed.
+    /// Notification of the one listener that only needs to know that there was a change.
     stirred: Notify,
 }
 
@@ -38,7 +38,7 @@ pub struct Follow {
 }
 
 impl Hub {
-    /// Called from the engine's thread.
+    /// Notes changes. Called from the engine's thread.
     pub fn changed(&self, executions: &[ExecutionId]) {
         let followed = self.lock();
         if !followed.is_empty() {

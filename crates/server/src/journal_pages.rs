@@ -12,7 +12,7 @@ use windlass_kernel::{ExecutionId, Net, Record};
 use windlass_store::{JournalRow, PageBounds, Reader};
 use windlass_views::{Projection, Timeline};
 
-/// Checkpoints of one list of all executions.
+/// Number of checkpoints of one list of all executions.
 const CHECKPOINTS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 32 << 20 };
 /// Rows read at a time: few at first, because one row may have more items than a page.
 const ROWS_MIN: usize = 4;
@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 256;
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// The place of an item: the number of records before its own, and its number among the items of that record.
+/// Position of an item: the number of records before its own, and its number among the items of that record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalCursor {
     version: u64,
@@ -28,7 +28,7 @@ pub struct JournalCursor {
 }
 
 impl JournalCursor {
-    /// The place after all items of a record.
+    /// Position after all items of a record.
     #[must_use]
     pub fn after(version: u64) -> JournalCursor {
         JournalCursor { version: version + 1, item: 0 }
@@ -70,7 +70,7 @@ impl<P: Projection> Default for JournalPages<P> {
     }
 }
 
-/// A page that is being read; it can be left between two records and continued.
+/// A page that is being read. Reading can stop between two records and continue later.
 #[derive(Debug)]
 pub struct PageRead<P: Projection> {
     id: ExecutionId,
@@ -78,13 +78,13 @@ pub struct PageRead<P: Projection> {
     limit: usize,
     at: Checkpoint<P>,
     items: Vec<P::Item>,
-    /// Of the items.
+    /// Bytes of the items.
     bytes: usize,
     rows_max: usize,
     is_end_kept: bool,
 }
 
-/// Items, and the place of the next one.
+/// Items, and the position of the next one.
 pub(crate) type Items<P> = (Vec<<P as Projection>::Item>, Option<JournalCursor>);
 
 impl<P: Projection> JournalPages<P> {

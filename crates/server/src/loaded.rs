@@ -1,4 +1,4 @@
-//! One execution with everything that is known of it, read at once.
+//! One execution with all data about it, read at once.
 
 use crate::children::children_waiting;
 use crate::feed::leases;
@@ -63,7 +63,7 @@ pub(crate) fn quarantined(quarantine: Quarantine) -> Quarantined {
     Quarantined { reason, since: time(since), deaths }
 }
 
-/// Returns what a view shows of an origin.
+/// Returns the metadata that a view shows of an origin.
 pub(crate) fn metadata(origin: &Origin) -> Metadata {
     let Options { by, tags, correlation, .. } = origin.options.clone();
     Metadata {
@@ -76,7 +76,7 @@ pub(crate) fn metadata(origin: &Origin) -> Metadata {
     }
 }
 
-/// Reads what is known of an execution apart from its journal, and the constraints of its definition.
+/// Reads the data about an execution apart from its journal, and the constraints of its definition.
 pub(crate) fn facts(
     histories: &Histories,
     reader: &mut impl Reader,

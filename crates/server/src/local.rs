@@ -160,7 +160,7 @@ impl Local {
         Ok((parts.status.as_u16(), bytes.into()))
     }
 
-    /// Ends the socket, the pool and the engine; what was decided is on disk.
+    /// Ends the socket, the pool and the engine. All decisions are on disk.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.app.stops();
         if let Some(socket) = self.socket.take() {
@@ -178,7 +178,7 @@ impl Local {
     }
 }
 
-/// A command's own engine has no limits that protect others.
+/// Limits of a command's own engine: none that protect others.
 fn settings(folder: &Path) -> anyhow::Result<Settings> {
     let data = folder.display().to_string();
     let settings = Settings::load(&BTreeMap::from([(DATA, data)]), |_| None)?;

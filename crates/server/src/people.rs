@@ -1,4 +1,4 @@
-//! Who may answer a task that waits for a person, and who sees its token.
+//! Permission to answer a task that waits for a person, and to see its token.
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};

@@ -52,7 +52,7 @@ macro_rules! problem_codes {
 problem_codes! {
     Validation "VALIDATION_ERROR" BAD_REQUEST "the request, or a field of it, is not valid",
     InvalidDefinition "INVALID_DEFINITION" BAD_REQUEST "the definition has errors; each is a detail with line and column",
-    Unauthenticated "AUTHENTICATION_FAILED" UNAUTHORIZED "there is no token, or the token is not valid any more",
+    Unauthenticated "AUTHENTICATION_FAILED" UNAUTHORIZED "the token is missing, or no longer valid",
     Forbidden "PERMISSION_DENIED" FORBIDDEN "the role of the token may not do this",
     PolicyViolation "POLICY_VIOLATION" FORBIDDEN "a separation-of-duties constraint refuses the answer; the detail names it",
     NotFound "RESOURCE_NOT_FOUND" NOT_FOUND "the resource does not exist, or belongs to another tenant",
@@ -64,7 +64,7 @@ problem_codes! {
     WorkflowNotActive "WORKFLOW_NOT_ACTIVE" CONFLICT "only an active workflow can be started",
     DefinitionInvalid "DEFINITION_INVALID" CONFLICT "the stored definition is not valid for this release; register it anew",
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" CONFLICT "the idempotency key was used with another request",
-    LimitExceeded "LIMIT_EXCEEDED" CONFLICT "the tenant has as many of these as it may have",
+    LimitExceeded "LIMIT_EXCEEDED" CONFLICT "the tenant has reached its maximum number of these",
     PreconditionFailed "PRECONDITION_FAILED" PRECONDITION_FAILED "the workflow has a newer version than the one in `If-Match`",
     PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "the request is larger than the limit",
     UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE "the content type is not JSON or YAML",

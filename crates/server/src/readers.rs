@@ -1,5 +1,5 @@
-//! Threads that read the store for requests, each over a connection of its own. No request waits for the disk on a
-//! thread that serves others.
+//! Threads that read the store for requests, each over its own connection. Threads that serve other requests never wait
+//! for the disk.
 
 mod queue;
 
@@ -12,14 +12,15 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{StoreError, Tenant};
 
-/// Requests that wait for a thread; what comes then is refused with a request to retry.
+/// Maximum number of requests that wait for a thread. Further ones are refused with a request to retry.
 const REQUESTS_MAX: usize = 512;
-/// The same for followers of executions. They wait for their turn, and take no place of a request.
+/// Maximum number of followers of executions that wait for a thread. They do not count as requests.
 const FOLLOWERS_MAX: usize = 512;
-/// Readings of one tenant that wait: half of all requests, so that no tenant makes those of others be refused.
+/// Maximum number of waiting reads of one tenant: half of all requests, so that one tenant cannot cause refusals for
+/// others.
 const TENANT_MAX: usize = REQUESTS_MAX / 2;
-/// How long a reading that can be divided holds a thread at a time. Short against what a caller notices, long against
-/// the queue that it takes its place in again.
+/// Time for which a read that can be divided holds a thread. It is short for a caller, and long in comparison to the
+/// queue in which the read waits again.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// The end of a slice.
@@ -29,7 +30,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// For what is read as a whole.
+    /// Slice for reads that are not divided.
     pub const WHOLE: Slice = Slice { until: None };
 
     #[must_use]
@@ -48,7 +49,7 @@ pub struct Readers {
     threads: Arc<Threads>,
     places: Arc<Semaphore>,
     is_patient: bool,
-    /// Who the readings are for.
+    /// Lane of the reads.
     lane: LaneId,
 }
 
@@ -63,13 +64,13 @@ impl Drop for Threads {
 }
 
 impl Readers {
-    /// Threads over an existing store: as many as one tenant may use at a time, and one more, which keeps the others from
-    /// waiting for it. They end with the last clone.
+    /// Starts threads over an existing store: as many as one tenant may use at a time, and one more, which serves other
+    /// tenants meanwhile. They end with the last clone.
     pub fn start(store: &Path, per_tenant: usize) -> anyhow::Result<Readers> {
         Readers::start_threads(store, per_tenant.max(1) + 1, per_tenant)
     }
 
-    /// One thread, for a process with one tenant.
+    /// Starts one thread, for a process with one tenant.
     pub fn start_one(store: &Path) -> anyhow::Result<Readers> {
         Readers::start_threads(store, 1, 1)
     }
@@ -91,13 +92,13 @@ impl Readers {
         Readers { places: Arc::new(Semaphore::new(FOLLOWERS_MAX)), is_patient: true, ..self.clone() }
     }
 
-    /// The same threads, for a tenant: it shares them with the others evenly.
+    /// Returns a handle of the same threads for a tenant, which shares them evenly with the others.
     #[must_use]
     pub fn of(&self, tenant: &Tenant) -> Readers {
         Readers { lane: Some(tenant.clone()), ..self.clone() }
     }
 
-    /// Reads on another thread. Everything that was answered before is seen.
+    /// Reads on another thread. Earlier answers are visible to the read.
     pub async fn read<T, E>(
         &self,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, E> + Send + 'static,
@@ -116,16 +117,16 @@ impl Readers {
         };
         self.threads.0.push(&self.lane, waiting_max, reading).map_err(|refused| match refused {
             Refused::Full => busy(),
-            Refused::Closed => Problem::internal("every reading thread has ended"),
+            Refused::Closed => Problem::internal("every reader thread has ended"),
         })?;
         match answer.await {
             Ok(read) => read.map_err(Into::into),
-            Err(_) => Err(Problem::internal("a reading thread has ended; its last words are above")),
+            Err(_) => Err(Problem::internal("a reader thread has ended; see the earlier lines of the log")),
         }
     }
 
-    /// Reads something long in slices. Between two of them others have their turn, and nothing more is read when the
-    /// caller has gone. `step` returns None when its slice is over before everything was read.
+    /// Reads something long in slices. Between two slices other reads run, and the read stops when the caller is gone.
+    /// `step` returns None when its slice ends before everything was read.
     pub async fn read_in_slices<S, T, E>(
         &self,
         mut state: S,
@@ -160,7 +161,7 @@ impl Readers {
         place.ok_or_else(busy)
     }
 
-    /// The common case: only the store can fail.
+    /// Reads something for which only the store can fail, which is the common case.
     pub async fn look<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, StoreError> + Send + 'static,
@@ -170,7 +171,7 @@ impl Readers {
 }
 
 fn busy() -> Problem {
-    Problem::unavailable("too many requests read at the moment")
+    Problem::unavailable("too many reads are waiting; retry later")
 }
 
 fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) -> T) -> T {
@@ -183,11 +184,11 @@ fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) ->
 fn serve(mut reader: SqliteReader, queue: &Queue) {
     while let Some((lane, reading)) = queue.next() {
         let begun = Instant::now();
-        // A reading that panics ends its own request, not the thread that serves all others.
+        // A read that panics ends its own request, and not the thread that serves all others.
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reading(&mut reader)));
         queue.done(&lane, begun.elapsed());
         if done.is_err() {
-            tracing::error!("a reading panicked; its request is answered as failed");
+            tracing::error!("a read panicked; its request fails");
         }
     }
 }
@@ -198,7 +199,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
     use windlass_store::sqlite::Sqlite;
 
-    /// Readers whose only thread is held until the sender is dropped.
+    /// Returns readers whose only thread is held until the sender is dropped.
     fn held(folder: &Path) -> (Readers, Sender<()>) {
         let store = folder.join("windlass.db");
         drop(Sqlite::open(&store).unwrap());
@@ -249,7 +250,7 @@ mod tests {
         drop(Sqlite::open(&store).unwrap());
         let readers = Readers::start(&store, 2).unwrap();
         let hostile = readers.of(&Tenant::new("hostile"));
-        // Endless: each ends with its caller alone.
+        // Endless reads: each ends only with its caller.
         let endless = |readers: Readers| async move {
             let step = |_: &mut SqliteReader, turns: &mut u64, slice: Slice| {
                 *turns += 1;

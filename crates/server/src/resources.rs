@@ -128,7 +128,7 @@ fn large_value(code: &str, done: &str, error: &StoreError) -> Box<Failure> {
 }
 
 fn cut_off(length: u64) -> Box<Failure> {
-    let message = format!("a large value of {length} bytes arrived cut off");
+    let message = format!("a large value of {length} bytes arrived incomplete");
     Box::new(Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message))
 }
 

@@ -10,7 +10,7 @@ use windlass_store::{StoredTenant, Tenant};
 
 #[derive(Debug)]
 pub struct TenantRights {
-    /// Variables of this process that the tenant `default` may read. Other tenants may read none of them.
+    /// Variables of this process that the tenant `default` may read. Other tenants may read no variables.
     variables: Variables,
     /// Whether a tenant may run programs. Default: only the tenant `default` may.
     programs: RwLock<BTreeMap<Tenant, bool>>,

@@ -34,7 +34,7 @@ use windlass_store::sqlite::Sqlite;
 
 /// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";
-/// In earlier versions it meant the opposite.
+/// The meaning of the value was different in earlier versions.
 const KEEPS_NOTHING: &str =
     "`--keep 0d` deletes executions as soon as they have ended; `--keep forever` keeps all of them";
 

@@ -103,8 +103,8 @@ async fn serve_all(mut listener: FolderListener, router: Router) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Answers the one request of a connection. A connection that could have another one would have to be closed while its
-/// client is already sending it, and the client could not know whether the request took effect.
+/// Serves the one request of a connection. A connection with several requests would have to be closed while its client
+/// is sending the next one, and the client could not know whether that request took effect.
 async fn serve_one(stream: tokio::net::UnixStream, router: Router) {
     let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
@@ -116,8 +116,8 @@ async fn serve_one(stream: tokio::net::UnixStream, router: Router) {
     }
 }
 
-/// Accepts connections until `stopped` resolves, and then those that were made before: a command that has connected gets its
-/// answer, and does not have to guess whether its request took effect.
+/// Accepts connections until `stopped` resolves, and then those that were made before: a command that has connected
+/// gets its response and knows whether its request took effect.
 struct FolderListener {
     path: PathBuf,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -157,7 +157,7 @@ impl FolderListener {
     }
 }
 
-/// A socket that a killed process left is replaced: the caller holds the folder.
+/// Removes the socket of a killed process: the caller holds the folder.
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -88,7 +88,7 @@ impl Storage {
         own.or(each).filter(|limit| *limit > 0)
     }
 
-    /// Returns the reason why the tenant can store nothing more; None while it can.
+    /// Returns the reason for which the tenant can store no more data; None if it can.
     #[must_use]
     pub fn no_room(&self, tenant: &Tenant) -> Option<NoRoom> {
         if let Some(limit) = self.limit(tenant) {

@@ -1,4 +1,4 @@
-//! A live subscriber of an execution: its place in the feed, and a notification when there is more.
+//! A live subscriber of an execution: its position in the feed, and a notification when there is more.
 
 use crate::answers::HeldBytes;
 use crate::app::App;
@@ -19,7 +19,7 @@ pub(crate) struct Live {
     pub caller: Caller,
     pub execution: ExecutionId,
     follow: Follow,
-    /// None while it is read.
+    /// None while it is being read.
     feed: Option<Feed>,
 }
 
@@ -64,8 +64,8 @@ impl Live {
         self.follow.next()
     }
 
-    /// Reads the next page, unless the token has expired. The page counts among the answers of the tenant until it is
-    /// sent; where these are too many, it waits.
+    /// Reads the next page, unless the token has expired. The page counts among the responses of the tenant until it is
+    /// sent; if there are too many of them, it waits.
     pub(crate) async fn read(&mut self) -> Result<(FeedPage, Arc<HeldBytes>), Problem> {
         let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
         tokio::select! {
@@ -75,7 +75,7 @@ impl Live {
         }
         self.caller.check_credential(&self.app)?;
         let Some(mut feed) = self.feed.take() else {
-            return Err(Problem::internal("a feed is read twice at once"));
+            return Err(Problem::internal("a feed is read by two tasks"));
         };
         let followers = self.app.followers.of(&self.caller.tenant);
         let reading = followers.read(move |reader| {
@@ -90,7 +90,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// The place of a subscriber is kept, so that it continues there when it reconnects.
+    /// Checks that the position of a subscriber is stored, so that it continues there when it reconnects.
     fn drop(&mut self) {
         if let Some(feed) = &self.feed {
             self.app.histories.feeds.keep(feed);

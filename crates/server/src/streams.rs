@@ -1,5 +1,5 @@
-//! Places for streams, which outlive their request: WebSockets and streams of events. Taken by callers who have shown who
-//! they are.
+//! Slots for streams, which outlive their request: WebSockets and streams of events. Only authenticated callers take
+//! them.
 
 use crate::problem::Problem;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub(crate) struct Streams {
     by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
 }
 
-/// A place, free again when it is dropped.
+/// A slot, which is free again when it is dropped.
 #[derive(Debug)]
 pub struct StreamSlot {
     _permit: OwnedSemaphorePermit,
@@ -27,11 +27,11 @@ impl Streams {
         Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: Arc::default() }
     }
 
-    /// Takes a place for a tenant, which has at most `limit` places.
+    /// Takes a slot for a tenant, which has at most `limit` of them.
     pub(crate) fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamSlot, Problem> {
         let full = |_| {
             let max = self.max;
-            Problem::unavailable(format!("{max} streams are open, which is as many as this server takes"))
+            Problem::unavailable(format!("{max} streams are open, which is the maximum of this server"))
         };
         let permit = self.all.clone().try_acquire_owned().map_err(full)?;
         let mut counts = lock(&self.by_tenant);

@@ -18,7 +18,7 @@ use windlass_store::Reader as _;
 use windlass_store::sqlite::SqliteReader;
 use windlass_views::{End, Firing, NodeLabel, execution_id, status};
 
-/// Where OTLP over HTTP takes traces.
+/// Path at which an OTLP collector accepts traces over HTTP.
 const PATH: &str = "/v1/traces";
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Sends to a collector, as in `http://localhost:4318`. One that is away costs traces and nothing else.
+    /// Sends traces to a collector, as in `http://localhost:4318`. If it does not respond, only the traces are lost.
     pub fn to(collector: &str) -> anyhow::Result<Traces> {
         let endpoint = format!("{collector}{PATH}");
         let exporter = SpanExporter::builder()
@@ -43,7 +43,7 @@ impl Traces {
         Ok(Traces { provider, tracer })
     }
 
-    /// Sends the traces that wait; called from a thread that may block.
+    /// Sends waiting traces. Called from a thread that may block.
     pub fn end(&self) {
         if let Err(error) = self.provider.shutdown() {
             tracing::warn!("the last traces were not sent: {error}");
@@ -111,7 +111,9 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
         match app.followers.read(move |reader| send_if_ended(&sender, reader, id)).await {
             Ok(true) => return,
             Ok(false) => {}
-            Err(error) => tracing::debug!(execution = execution_id(id), "not traced now: {error:?}"),
+            Err(error) => {
+                tracing::debug!(execution = execution_id(id), "cannot trace an execution: {error:?}")
+            }
         }
         tokio::select! {
             () = next => {}

@@ -1,5 +1,5 @@
-//! The journal and the log of an execution as they are stored, stretch by stretch, for clients that fold the journal
-//! themselves, such as the command line.
+//! The stored journal and log of an execution, part by part, for clients that fold the journal themselves, such as the
+//! command line.
 
 use crate::feed::leases;
 use serde::{Deserialize, Serialize};
@@ -8,21 +8,22 @@ use windlass_protocol::Line;
 use windlass_store::{JournalPage, PageBounds, Position, Reader, StoreError, StoredLog};
 use windlass_views::{LeaseInfo, Leases, NodeProgress};
 
-/// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule, and a megabyte of each.
+/// Rows of the journal, and chunks of the log, in one part: usually a few hundred kilobytes, and at most a megabyte of
+/// each.
 const PAGE: PageBounds = PageBounds { rows_max: 200, bytes_max: 1 << 20 };
 
-/// Records and log chunks after a place.
+/// Records and log chunks after a position.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stretch {
     /// The net, at the beginning of the journal only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<NetSpec>,
-    /// Read before the log: the lines of a step that has ended are all there.
+    /// Leases, read before the log: all lines of a step that has ended are in the log.
     pub records: Vec<Record>,
     pub logs: Vec<Chunk>,
     leases: Vec<Lease>,
-    /// There is more at this moment.
+    /// Whether there is more at this moment.
     pub more: bool,
 }
 
@@ -36,7 +37,7 @@ pub struct Chunk {
     pub lines: Vec<Line>,
 }
 
-/// A firing that a worker has at this moment.
+/// A firing that a worker holds at this moment.
 #[derive(Debug, Serialize, Deserialize)]
 struct Lease {
     run: RunId,
@@ -50,11 +51,11 @@ pub trait Trail {
     /// Returns the net; None when there is no such execution.
     fn net(&mut self) -> anyhow::Result<Option<NetSpec>>;
 
-    /// Returns what follows a number of records and a position of the log. A server may wait for it.
+    /// Returns the records after a number of records, and the log after a position. A server may wait for them.
     fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch>;
 }
 
-/// Reads it from the store.
+/// Reads them from the store.
 #[derive(Debug)]
 pub struct StoreTrail<R> {
     reader: R,
@@ -88,7 +89,7 @@ impl Stretch {
         let JournalPage { rows, more: more_rows } = reader.journal_page(id, from, PAGE)?;
         let (chunks, more_chunks) = log_page(reader, id, after, PAGE)?;
         let more = more_rows || more_chunks;
-        // The first row may begin before the place.
+        // The first row may begin before the requested record.
         let seen = rows.first().map_or(0, |row| from.saturating_sub(row.version));
         let records = rows.into_iter().flat_map(|row| row.records);
         let leases = leases(reader, id)?.into_iter();

@@ -55,7 +55,7 @@ pub struct Version {
     pub workload: Value,
     pub manifest: Manifest,
     net: NetDigest,
-    /// `Err`: why the schema of the inputs cannot be used.
+    /// `Err` has the reason for which the schema of the inputs cannot be used.
     schema: Result<Option<InputsSchema>, SchemaProblem>,
     /// The Net with the bindings of this process, once an execution has started.
     bound: OnceLock<BoundNet>,
@@ -63,7 +63,7 @@ pub struct Version {
     bytes: usize,
 }
 
-/// A Net with the bindings of this process, and what it needs.
+/// A Net with the bindings of this process, and the secrets and programs that it needs.
 #[derive(Debug)]
 struct BoundNet {
     net: Arc<Net>,
@@ -186,13 +186,13 @@ impl Versions {
         }
         let (tenant, definition) = (definition.tenant.clone(), definition.clone());
         let bytes = definition.manifest.json.len();
-        // A schema costs as much as its author wants.
+        // The author of a schema determines its cost.
         let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(&definition))).await?;
         Ok(self.keep(version))
     }
 
-    /// Checks the inputs of a sub-execution, and returns its Net if bindings of this process change it. What people start is
-    /// checked by the routes.
+    /// Checks the inputs of a sub-execution, and returns its Net if bindings of this process change it. Inputs from
+    /// people are checked by the routes.
     pub fn check_child(
         &self,
         definition: &StoredDefinition,
@@ -240,7 +240,7 @@ impl Version {
         }
     }
 
-    /// Returns the Net with the bindings of this process; `None` when the definition needs none of them.
+    /// Returns the Net with the bindings of this process; `None` when the definition needs no bindings.
     fn bind(&self, stored: &Net, adapters: &Adapters) -> Result<Option<Arc<Net>>, Vec<Unbound>> {
         if self.manifest.unbound.is_empty() {
             return Ok(None);
@@ -269,7 +269,7 @@ impl Version {
         }
     }
 
-    /// A 403 for callers who may not edit definitions, where a start would give them more than the definition does.
+    /// Returns 403 for callers who may not edit definitions, if a start would permit more than the definition does.
     pub fn check_caller(&self, caller: &Caller, overrides: &Overrides) -> Result<(), Problem> {
         if caller.role.may(Permission::Edit) {
             return Ok(());
@@ -349,7 +349,7 @@ impl Version {
         let is_general = overrides.retry.is_none() && overrides.failure_mode.is_none();
         if !is_general && self.manifest.settings.is_none() {
             let field = if overrides.retry.is_some() { "options.retryPolicy" } else { "options.failureMode" };
-            let message = "is for workflows; a definition of another dialect says it itself";
+            let message = "is for workflows; set it in a definition of another dialect";
             return Err(Problem::invalid(field, message));
         }
         let (digest, overrides) = (self.net, overrides.clone());
@@ -381,7 +381,7 @@ pub(crate) fn all_stored(missing: Vec<Detail>) -> Result<(), Problem> {
     Err(Problem { details: missing, ..Problem::bad_request(message) })
 }
 
-/// Refuses a start whose calls are not all bound. Each detail has the line that binds the call.
+/// Refuses a start with calls that are not bound. Each detail has the line that binds the call.
 pub(crate) fn not_bound(left: &[Unbound]) -> Problem {
     let message = left.first().map(describe_unbound).unwrap_or_default();
     let detail = |one: &Unbound| Detail { hint: one.hint(), ..Detail::new(one.step.clone(), one.message()) };
@@ -400,7 +400,7 @@ fn apply(overrides: &Overrides, net: &Net, settings: &Settings) -> Result<Arc<Ne
     net.map(Arc::new).map_err(|error| Problem::invalid("options", error.to_string()))
 }
 
-/// A refusal to start or to change an execution whose templates are program text.
+/// Returns the refusal to start or to change an execution whose templates are program text.
 pub(crate) fn for_editors(caller: &Caller) -> Problem {
     Problem::forbidden(format!(
         "templates of this definition are program text (`executor.spec.templates: text`): the role `{}` may not edit \
@@ -409,7 +409,7 @@ pub(crate) fn for_editors(caller: &Caller) -> Problem {
     ))
 }
 
-/// Ranks failure modes by how soon they stop.
+/// Ranks failure modes by how early they stop.
 fn strictness(mode: FailureMode) -> u8 {
     match mode {
         FailureMode::FailFast => 2,
@@ -456,7 +456,7 @@ mod tests {
             .to_string()
     }
 
-    /// A Net of the playbook as a compiler without a number made it: the value is a part of the command.
+    /// Returns a Net of the playbook from a compiler without a version number: the value is a part of the command.
     fn older_net(command: &str) -> Net {
         let mut spec = compile(&source("true")).net.expect("it compiles").spec().clone();
         if let Work::Task { spec } = &mut spec.steps[0].work {

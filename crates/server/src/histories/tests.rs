@@ -1,4 +1,4 @@
-//! Histories over a real store, under an engine that goes on.
+//! Tests of histories over a real store, while an engine changes it.
 
 use super::Histories;
 use crate::feed::Feed;
@@ -15,7 +15,7 @@ use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Definition, Reader, StoredManifest, Target, Tenant};
 use windlass_views::Message;
 
-/// It ends when somebody has patched `go` often enough.
+/// The execution ends when `go` has been patched often enough.
 const GATE: &str = "metadata: {name: gate}\nworkflow:\n- step: g\n  spec: {policy: {admit: {rules: \
     [{when: '{{ ctx.go >= 40 }}', then: {allow: true}}]}}}\n  tool: {kind: noop}\n";
 const PATCHES: i64 = 40;

@@ -16,9 +16,9 @@ use windlass_store::{DefinitionId, Registry as _, StoreError, StoredDefinition, 
 
 /// Maximum number of plans in memory, and of bytes that they take.
 const PLANS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 64 << 20 };
-/// Names of actions that are suggested for an unknown one.
+/// Maximum number of names of actions that are suggested for an unknown one.
 const NAMES_MAX: usize = 200;
-/// Actions that one plan names.
+/// Maximum number of actions that one plan names.
 const WANTED_MAX: usize = 1_000;
 
 /// Stored plans that were used lately.
@@ -101,7 +101,7 @@ pub(crate) async fn read_registered(app: &App, tenant: &Tenant, text: String) ->
 /// Returns the text of a definition with the actions of a plan written out. Texts of other dialects, and plans with
 /// errors, are returned as they are.
 pub(crate) async fn hydrate(app: &App, tenant: &Tenant, text: String) -> Result<String, Problem> {
-    // A cheap look first: most definitions are no plans.
+    // A cheap check first: most definitions are not plans.
     if !text.contains("steps") || !text.contains("action") {
         return Ok(text);
     }

@@ -1,4 +1,4 @@
-//! Where an execution of a plan runs: its cluster, by name or by the affinity of the plan, and its runner group.
+//! Placement of an execution of a plan: its cluster, by name or by the affinity of the plan, and its runner group.
 
 use crate::app::App;
 use crate::problem::{Detail, Problem};
@@ -11,7 +11,7 @@ use windlass_store::{Registry as _, RoutingTarget, TARGETS_MAX, TargetKind, Tena
 /// Group that every tenant has.
 const DEFAULT_GROUP: &str = "default";
 
-/// What an execution says about where it runs.
+/// Placement that a request for an execution asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlacementRequest<'r> {
     pub plan: &'r PlanDocument,
@@ -25,7 +25,7 @@ impl PlacementRequest<'_> {
     pub(crate) fn runner(self, app: &App, tenant: &Tenant, wrong: &mut Vec<Detail>) -> Option<String> {
         let group = match (self.plan.runner.as_deref(), self.runner) {
             (Some(of_plan), Some(given)) if of_plan != given => {
-                let message = format!("is `{given}`, but the plan runs in `{of_plan}`; leave it out");
+                let message = format!("is `{given}`, but the plan sets `{of_plan}`; omit the field");
                 wrong.push(Detail::new("spec.runner", message));
                 return None;
             }
@@ -62,8 +62,7 @@ impl PlacementRequest<'_> {
         };
         let cluster = match (resolved, self.cluster) {
             (Derived::One(derived), Some(given)) if derived != given => {
-                let message =
-                    format!("is `{given}`, but the parameters of the execution lead to `{derived}`");
+                let message = format!("is `{given}`, but the parameters of the execution select `{derived}`");
                 wrong.push(Detail::new("spec.cluster", message));
                 return Ok(None);
             }
@@ -126,20 +125,20 @@ impl PlacementRequest<'_> {
             Some(RoutingTarget { cluster, .. }) => Ok(cluster.map_or(Derived::Nothing, Derived::One)),
             None => {
                 let kind = if kind == TargetKind::Sandbox { "sandbox" } else { "route group" };
-                let message = format!("there is no {kind} `{name}`, which the cluster follows from");
+                let message = format!("there is no {kind} `{name}`, which determines the cluster");
                 Err(Detail::new(format!("spec.params.{param}"), message))
             }
         })
     }
 
-    /// The default of a parameter, which counts like a value.
+    /// Default of a parameter, which counts like a value.
     fn default_of(&self, name: &str) -> Option<&Value> {
         let params = self.plan.spec.get("params")?.as_array()?;
         params.iter().find(|param| param["name"] == name)?.get("default")
     }
 }
 
-/// What the affinity of a plan says about the cluster.
+/// Result of the affinity of a plan for the cluster.
 enum Derived {
     Nothing,
     One(String),
@@ -153,7 +152,7 @@ fn any_target(value: &Value) -> Option<(TargetKind, String)> {
     sandbox.or_else(|| Some((TargetKind::RouteGroup, name("routeGroup")?)))
 }
 
-/// Exactly one ready cluster that fits is chosen; else the execution names one of those that fit.
+/// The only ready cluster that fits is chosen; otherwise the execution names one of those that fit.
 async fn fitting(app: &App, tenant: &Tenant, pattern: &str) -> Result<Derived, Problem> {
     let of = tenant.clone();
     let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {

@@ -1,5 +1,5 @@
-//! Readings that wait for a thread, in a lane per tenant. The lane that has used the threads least is served next, and no
-//! lane has all of them: whatever a tenant reads, another one waits for a slice of it at most.
+//! Reads that wait for a thread, in a lane per tenant. The lane that has used the threads least is served next, and no
+//! lane may use all threads: other tenants wait for one slice of a read at most.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,25 +7,25 @@ use std::time::Duration;
 use windlass_store::Tenant;
 use windlass_store::sqlite::SqliteReader;
 
-/// Lanes kept before idle ones are dropped; a lane is about 100 bytes.
+/// Number of lanes that are kept before idle ones are dropped; a lane takes about 100 bytes.
 const LANES_MAX: usize = 256;
 
 pub(super) type Reading = Box<dyn FnOnce(&mut SqliteReader) + Send>;
 
-/// A tenant; None for what the server reads for itself.
+/// Lane of a tenant; None for reads of the server itself.
 pub(super) type LaneId = Option<Tenant>;
 
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// Readings of one lane that run at a time.
+    /// Maximum number of reads of one lane that run at a time.
     running_max: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
     lanes: BTreeMap<LaneId, Lane>,
-    /// What the least busy lane had used when it was served last: the credit of a lane that was idle ends there.
+    /// Time that the least busy lane had used when it was last served. A lane that was idle starts from it.
     floor: Duration,
     closed: bool,
 }
@@ -34,14 +34,14 @@ struct Waiting {
 struct Lane {
     readings: VecDeque<Reading>,
     running: usize,
-    /// Time on the threads.
+    /// Time that it has used on the threads.
     used: Duration,
 }
 
-/// Why a reading is not taken.
+/// Reason for which a read is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// As many of its tenant wait as may.
+    /// The tenant has the maximum number of waiting reads.
     Full,
     Closed,
 }
@@ -57,7 +57,7 @@ impl Queue {
         Queue { waiting: Mutex::default(), changed: Condvar::new(), running_max: running_max.max(1) }
     }
 
-    /// Adds a reading, unless as many of its lane wait as may.
+    /// Adds a read, unless its lane has the maximum number of waiting reads.
     pub(super) fn push(&self, lane: &LaneId, waiting_max: usize, reading: Reading) -> Result<(), Refused> {
         let mut waiting = self.lock();
         if waiting.closed {
@@ -80,7 +80,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for the next reading; None when the queue is closed and empty.
+    /// Waits for the next read; None when the queue is closed and empty.
     pub(super) fn next(&self) -> Option<(LaneId, Reading)> {
         let mut waiting = self.lock();
         loop {
@@ -94,7 +94,7 @@ impl Queue {
         }
     }
 
-    /// Notes the end of a reading and what it took.
+    /// Notes the end of a read and its duration.
     pub(super) fn done(&self, lane: &LaneId, took: Duration) {
         let mut waiting = self.lock();
         if let Some(lane) = waiting.lanes.get_mut(lane) {
@@ -102,11 +102,11 @@ impl Queue {
             lane.used += took;
         }
         drop(waiting);
-        // A lane that had as many as it may can go on, on any thread.
+        // A lane that was at its maximum can continue, on any thread.
         self.changed.notify_all();
     }
 
-    /// Ends the threads after everything that waits.
+    /// Ends the threads after all waiting reads.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
@@ -152,7 +152,7 @@ mod tests {
         (0..count).for_each(|_| queue.push(&lane(name), 100, Box::new(|_| ())).unwrap());
     }
 
-    /// Takes and ends so many readings that take this long each; whose they were.
+    /// Takes and ends this number of reads with this duration each. Returns their lanes.
     fn served(queue: &Queue, count: usize, took: impl Fn(&str) -> u64) -> Vec<String> {
         let one = |_| {
             let (lane, _) = queue.next().unwrap();

@@ -1,4 +1,4 @@
-//! `/api/v1/actions`: programs that steps of plans name. A revision never changes.
+//! `/api/v1/actions`: programs that steps of plans refer to. A revision never changes.
 
 use super::paging::Paged;
 use super::shared::{BodyRefusals, Refusals, check_group};
@@ -29,7 +29,7 @@ use windlass_views::time;
 const TAG: &str = "actions";
 const LIST: Paged = Paged { name: "actions", usual: 50, most: 200 };
 const REVISIONS: Paged = Paged { name: "action-revisions", usual: 50, most: 200 };
-/// Maximum length of the document of an action. A plan has a copy of it for every step that names it.
+/// Maximum length of the document of an action. A plan has a copy of it for every step that uses it.
 const DOCUMENT_MAX: usize = 256 << 10;
 
 /// An action with one of its revisions
@@ -51,7 +51,7 @@ pub(crate) struct ActionView {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     document: Map<String, Value>,
-    /// Who stored the revision
+    /// User who stored the revision
     created_by: String,
     #[schema(format = DateTime)]
     created_at: String,
@@ -79,7 +79,7 @@ pub(crate) struct ListedAction {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionList {
-    /// By name
+    /// Ordered by name
     items: Vec<ListedAction>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,
@@ -116,7 +116,7 @@ pub(crate) struct ActionParams {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RevisionParam {
-    /// The newest by default
+    /// Number of the revision; the newest by default
     #[param(minimum = 1)]
     revision: Option<u32>,
 }
@@ -256,8 +256,8 @@ async fn list_revisions(
 
 /// Store a revision of an action
 ///
-/// The body is the document of the action, as YAML or JSON. The first revision creates the action; a document that the newest
-/// revision has already makes no new one. Plans that exist keep the revision that they were made with.
+/// The body is the document of the action, as YAML or JSON. The first revision creates the action; a document that is
+/// equal to the newest revision creates no new one. Existing plans keep the revision that they were created with.
 #[utoipa::path(put, path = "/api/v1/actions/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name of the action")),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
@@ -320,7 +320,8 @@ async fn read_document(
     let parsed = app.compiling.run(&caller.tenant, bytes, move || parse_action(&text)).await?;
     let document: ActionDocument = parsed.map_err(|found| Problem::definition(found.iter()))?;
     if let Some(other) = document.name.as_deref().filter(|other| *other != name) {
-        let message = format!("is `{other}`, but the path names `{name}`; make them equal, or leave it out");
+        let message =
+            format!("is `{other}`, but the path names `{name}`; make them equal, or omit the field");
         return Err(Problem::invalid("name", message));
     }
     let mut json = document.to_json();
@@ -330,7 +331,7 @@ async fn read_document(
 
 /// Enable or disable an action
 ///
-/// A disabled action cannot be used by new plans. Plans that exist are not affected.
+/// A disabled action cannot be used by new plans. Existing plans are not affected.
 #[utoipa::path(patch, path = "/api/v1/actions/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name or id of the action")), request_body = ActionChange,
     responses((status = 200, body = ActionView), Refusals, BodyRefusals))]
@@ -353,7 +354,7 @@ async fn patch_action(
 
 /// Delete an action with its revisions
 ///
-/// Plans that exist are not affected: they have a copy.
+/// Existing plans are not affected: they have a copy.
 #[utoipa::path(delete, path = "/api/v1/actions/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name or id of the action")),
     responses((status = 204), Refusals))]

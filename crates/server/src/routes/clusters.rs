@@ -1,4 +1,4 @@
-//! `/api/v1/clusters`: where the workers of plans are.
+//! `/api/v1/clusters`: locations of the workers of plans.
 
 use super::paging::Paged;
 use super::shared::{BodyRefusals, Refusals, check_group};
@@ -43,7 +43,7 @@ pub(crate) struct ClusterView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClusterList {
-    /// By name; `local` is on the first page
+    /// Ordered by name; `local` is on the first page
     items: Vec<ClusterView>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,

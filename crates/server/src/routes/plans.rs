@@ -27,7 +27,7 @@ use windlass_views::time;
 
 pub(crate) const TAG: &str = "plans";
 const LIST: Paged = Paged { name: "plans", usual: 50, most: 200 };
-/// Executions of a plan are counted up to this number.
+/// Maximum number of executions of a plan that are counted.
 const COUNTED_MAX: usize = 100_000;
 
 /// A plan
@@ -35,7 +35,7 @@ const COUNTED_MAX: usize = 100_000;
 pub(crate) struct PlanView {
     /// `pl_` and 32 hexadecimal digits, which follow from the spec
     id: String,
-    /// The plan with its actions as they were when it was created
+    /// The plan with copies of its actions from the time of its creation
     #[schema(value_type = Object)]
     spec: Value,
     status: PlanStatus,
@@ -47,7 +47,7 @@ pub(crate) struct PlanStatus {
     #[schema(format = DateTime)]
     created_at: String,
     created_by: Option<String>,
-    /// Number of executions that are kept, up to 100,000
+    /// Number of stored executions, up to 100,000
     executions: usize,
     /// For each step, the steps that it depends on
     step_dependencies: BTreeMap<String, Vec<String>>,
@@ -113,8 +113,8 @@ async fn view(app: &App, caller: &Caller, plan: &StoredPlan) -> Result<PlanView,
 
 /// Create a plan
 ///
-/// The body is `{spec}`, as YAML or JSON. Registered actions are copied into the plan with their revisions. The same spec
-/// is the same plan: it has the same id, and the response is 200.
+/// The body is `{spec}`, as YAML or JSON. Registered actions are copied into the plan with their revisions. An equal
+/// spec has the same id, and the response is 200.
 #[utoipa::path(post, path = "/api/v1/plans", tag = TAG, security(("bearer" = [])),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 201, body = PlanView), (status = 200, body = PlanView, description = "The plan exists"), Refusals,
@@ -142,7 +142,7 @@ async fn create_plan(
     Ok((status, Json(view(&app, &caller, &plan).await?)))
 }
 
-/// Refuses a request that sets what the server sets.
+/// Refuses a request with fields that the server sets.
 fn refuse_server_fields(text: &str) -> Result<(), Problem> {
     let given = as_json(text).unwrap_or_default();
     let details = server_fields(&given);
@@ -158,7 +158,7 @@ fn refuse_server_fields(text: &str) -> Result<(), Problem> {
 /// Returns the fields of a request that only the server sets.
 pub(crate) fn server_fields(given: &Value) -> Vec<Detail> {
     let is_given = |field: &&str| given.get(*field).is_some();
-    let detail = |field| Detail::new(field, "is set by the server; leave it out");
+    let detail = |field| Detail::new(field, "is set by the server; omit the field");
     ["id", "status"].into_iter().filter(is_given).map(detail).collect()
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/route-groups`: groups of sandboxes that steps of plans are routed to, and whether they are ready.
+//! `/api/v1/route-groups`: groups of sandboxes that steps of plans are routed to, and their readiness.
 
 use super::paging::Paged;
 use super::shared::{BodyRefusals, Refusals};
@@ -75,7 +75,7 @@ async fn put_route_group(
 
 /// Delete a route group
 ///
-/// Steps that wait for it go on waiting until it is registered again, or until their time is over.
+/// Steps that wait for it continue to wait until it is registered again, or until their timeout.
 #[utoipa::path(delete, path = "/api/v1/route-groups/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name of the route group")),
     responses((status = 204), Refusals))]

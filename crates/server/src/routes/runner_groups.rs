@@ -1,4 +1,4 @@
-//! `/api/v1/runner-groups`: the groups of workers of a tenant, and what waits for them.
+//! `/api/v1/runner-groups`: the groups of workers of a tenant, and the units that wait for them.
 
 use super::shared::{BodyRefusals, Refusals, check_group};
 use crate::app::App;
@@ -72,7 +72,7 @@ fn view(group: RunnerGroup, load: Option<&GroupLoad>) -> RunnerGroupView {
     }
 }
 
-/// Returns the groups of the tenant, with those that work waits for and that no worker has claimed for yet.
+/// Returns the groups of the tenant, and those that units wait for and that no worker has claimed for yet.
 async fn views(app: &App, caller: &Caller) -> Result<Vec<RunnerGroupView>, Problem> {
     let loads = app.remote.loads(Some(caller.tenant.clone())).await?;
     let mut loads: BTreeMap<String, GroupLoad> =
@@ -154,7 +154,7 @@ async fn put_runner_group(
 
 /// Delete a group of workers
 ///
-/// Its restriction is gone; a worker that claims for it creates it again.
+/// Its restriction is removed; a worker that claims for it creates it again.
 #[utoipa::path(delete, path = "/api/v1/runner-groups/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name of the group")),
     responses((status = 204), Refusals))]

@@ -1,4 +1,4 @@
-//! `/api/v1/sandboxes`: environments that steps of plans are routed to, and whether they are ready.
+//! `/api/v1/sandboxes`: environments that steps of plans are routed to, and their readiness.
 
 use super::paging::Paged;
 use super::shared::{BodyRefusals, Refusals};
@@ -75,7 +75,7 @@ async fn put_sandbox(
 
 /// Delete a sandbox
 ///
-/// Steps that wait for it go on waiting until it is registered again, or until their time is over.
+/// Steps that wait for it continue to wait until it is registered again, or until their timeout.
 #[utoipa::path(delete, path = "/api/v1/sandboxes/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name of the sandbox")),
     responses((status = 204), Refusals))]

@@ -105,10 +105,10 @@ pub(crate) struct RunView {
     claim_expires_at: Option<String>,
     http_status_code: Option<u16>,
     exit_code: Option<i64>,
-    /// The result, or the reason of a trigger until there is one
+    /// The result; before it exists, the reason of a trigger
     #[schema(value_type = Option<Value>)]
     result_json: Value,
-    /// Why the run failed, was cancelled or never ran
+    /// Reason for which the run failed, was cancelled or never ran
     error_text: Option<String>,
     #[schema(format = DateTime)]
     retry_available_at: Option<String>,

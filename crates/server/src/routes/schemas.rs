@@ -18,7 +18,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 
 /// Get the JSON Schema of a dialect
 ///
-/// Editors complete and check definitions with it. `windlass schema` prints the same.
+/// Editors complete and check definitions with it. `windlass schema` prints the same document.
 #[utoipa::path(get, path = "/api/v1/schemas/{dialect}", tag = "workflows", security(("bearer" = [])),
     params(("dialect" = String, Path, description = "Name of the dialect, such as `playbook`")),
     responses((status = 200, body = Value), Refusals))]

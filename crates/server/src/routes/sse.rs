@@ -23,8 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_views::Message;
 
-/// Messages that wait for the client. A client that does not read them is disconnected; it can reconnect with the last
-/// one it has.
+/// Maximum number of messages that wait for the client. A client that does not read them is disconnected; it can
+/// reconnect with its last one.
 const WAITING_MAX: usize = 16;
 const SEND_MAX: Duration = Duration::from_secs(10);
 
@@ -35,7 +35,7 @@ type Sent = (Event, Option<Arc<HeldBytes>>);
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
-    /// The last message that the client has; the header `Last-Event-ID` means the same.
+    /// The last message that the client has; the header `Last-Event-ID` has the same meaning.
     last_sequence: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(stream))
 }
 
-/// Follow an execution as server-sent events. Ends after `execution_completed`.
+/// Follow an execution as server-sent events. The stream ends after `execution_completed`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/stream", tag = "executions", security(("bearer" = [])),
     params(("executionId" = String, Path), From,
         ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that the client has")),
@@ -84,7 +84,7 @@ async fn send_messages(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
             for message in &page.messages {
                 let Some(event) = event(&live, message) else { return };
                 if events.send_timeout((event, Some(held.clone())), SEND_MAX).await.is_err() {
-                    tracing::info!(execution = %live.execution, "a reader of events was cut off: it is gone or too slow");
+                    tracing::info!(execution = %live.execution, "disconnected a reader of events that is gone or too slow");
                     return;
                 }
             }

@@ -24,7 +24,8 @@ use windlass_store::{Reader as _, StoreError, StoredTask, TaskQuery, Tasks as _}
 use windlass_views::{execution_id, label, reference, time, workflow_id};
 
 const LIST: Paged = Paged { name: "tasks", usual: 20, most: 100 };
-/// Tasks that one request looks at. With filters, a page may have fewer entries than its limit and still have a cursor.
+/// Maximum number of tasks that one request reads. With filters, a page may have fewer entries than its limit and still
+/// have a cursor.
 const SCANNED_MAX: usize = 1_000;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -57,7 +58,7 @@ pub(crate) struct TaskList {
     pagination: Pagination,
 }
 
-/// Something that waits for a person.
+/// A task that waits for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Task {
@@ -80,7 +81,7 @@ pub(crate) struct Task {
     since: Option<String>,
     /// User who started the execution
     started_by: String,
-    /// Whether the execution is held; an answer is accepted all the same
+    /// Whether the execution is held; answers are accepted even then
     held: bool,
     /// The command that answers
     command: String,
@@ -90,7 +91,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_tasks))
 }
 
-/// List what waits for people
+/// List tasks that wait for people
 ///
 /// Approvals and manual steps of all executions of the tenant. A page may have fewer entries than its limit; only the last one
 /// has no cursor. Completion tokens are in the view of the execution.

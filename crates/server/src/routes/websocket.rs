@@ -1,4 +1,4 @@
-//! `/ws/executions/{executionId}`: the messages of an execution. Nothing is sent before a valid token has come.
+//! `/ws/executions/{executionId}`: the messages of an execution. Nothing is sent before a valid token was received.
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -22,18 +22,18 @@ use utoipa_axum::routes;
 use windlass_kernel::ExecutionId;
 use windlass_views::time;
 
-/// A client that does not subscribe within this time is disconnected.
+/// Time within which a client must subscribe; else it is disconnected.
 const SUBSCRIBE_MAX: Duration = Duration::from_secs(10);
-/// A client that reads nothing for this long is disconnected; it can reconnect with the last message it has.
+/// Time within which a client must read; else it is disconnected, and can reconnect with the last message it has.
 const SEND_MAX: Duration = Duration::from_secs(10);
-/// How long a slow client may still read what was sent, with the reason at its end.
-const GOODBYE_MAX: Duration = Duration::from_secs(20);
+/// Time in which a slow client may read the remaining messages and the reason of the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same for a client without a valid token.
-const STRANGER_GOODBYE_MAX: Duration = Duration::from_secs(2);
-/// How often an idle connection is pinged.
-const ASKED_EVERY: Duration = Duration::from_secs(30);
-/// Bytes of a message of a client.
-const HEARD_MAX: usize = 16 * 1024;
+const UNAUTHENTICATED_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval of pings on an idle connection.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum bytes of a message from a client.
+const CLIENT_MESSAGE_MAX: usize = 16 * 1024;
 /// Bytes of the buffers of each connection; most connections are idle.
 const BUFFER: usize = 2 * 1024;
 
@@ -52,7 +52,7 @@ mod code {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Heard {
+enum ClientMessage {
     #[serde(rename_all = "camelCase")]
     Subscribe {
         token: String,
@@ -62,10 +62,10 @@ enum Heard {
     Ping,
 }
 
-/// Why a connection ends.
+/// Reason for which a connection ends.
 #[derive(Debug)]
 enum End {
-    /// The other side is gone.
+    /// The client has disconnected.
     Gone,
     Close(u16, String),
     Slow,
@@ -104,8 +104,8 @@ async fn websocket(
         Problem::new(ProblemCode::UpgradeRequired, format!("this is a WebSocket: {}", rejection.body_text()))
     })?;
     let upgrade = upgrade
-        .max_message_size(HEARD_MAX)
-        .max_frame_size(HEARD_MAX)
+        .max_message_size(CLIENT_MESSAGE_MAX)
+        .max_frame_size(CLIENT_MESSAGE_MAX)
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER);
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -118,24 +118,24 @@ async fn serve_socket(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, he
         Ok((live, place)) => {
             let end = send_messages(app, &mut socket, live).await;
             drop(place);
-            (end, GOODBYE_MAX)
+            (end, CLOSE_TIMEOUT)
         }
-        Err(end) => (end, STRANGER_GOODBYE_MAX),
+        Err(end) => (end, UNAUTHENTICATED_CLOSE_TIMEOUT),
     };
     let (code, reason) = match end {
         End::Gone => return,
         End::Close(code, reason) => (code, reason),
         End::Slow => {
-            tracing::info!(execution = %id, "a subscriber was cut off: it reads too slowly");
-            (code::TOO_SLOW, "you read too slowly; come again with lastSequence".to_owned())
+            tracing::info!(execution = %id, "disconnected a subscriber that reads too slowly");
+            (code::TOO_SLOW, "you read too slowly; reconnect with lastSequence".to_owned())
         }
     };
     close(&mut socket, code, &reason, goodbye).await;
 }
 
-/// Sends the reason after everything that was sent, if the client reads it in time.
+/// Sends the reason after all messages, if the client reads it in time.
 async fn close(socket: &mut WebSocket, code: u16, reason: &str, within: Duration) {
-    // A close frame holds 123 bytes of reason.
+    // The reason in a close frame has at most 123 bytes.
     let reason: String = reason
         .chars()
         .scan(0, |bytes, symbol| {
@@ -146,21 +146,21 @@ async fn close(socket: &mut WebSocket, code: u16, reason: &str, within: Duration
     let frame = CloseFrame { code, reason: reason.into() };
     let _ = timeout(within, async {
         if socket.send(Message::Close(Some(frame))).await.is_ok() {
-            // The answer to it, so that the connection ends in order.
+            // Waits for the client's close frame, so that the connection ends in order.
             while let Some(Ok(_)) = socket.recv().await {}
         }
     })
     .await;
 }
 
-/// Waits for the first message, which must have a valid token. A place among the streams is taken after that.
+/// Waits for the first message, which must have a valid token. A slot for a stream is taken after that.
 async fn subscribed(
     app: &Arc<App>,
     socket: &mut WebSocket,
     id: ExecutionId,
     headers: &HeaderMap,
 ) -> Result<(Live, StreamSlot), End> {
-    let late = || End::Close(code::NOT_AUTHENTICATED, "nobody subscribed in time".to_owned());
+    let late = || End::Close(code::NOT_AUTHENTICATED, "no subscribe message arrived in time".to_owned());
     let first = async {
         loop {
             match socket.recv().await {
@@ -177,12 +177,12 @@ async fn subscribed(
         () = app.stopped() => return Err(stopping()),
     };
     match serde_json::from_str(&text) {
-        Ok(Heard::Subscribe { token, last_sequence }) => {
+        Ok(ClientMessage::Subscribe { token, last_sequence }) => {
             let caller = Caller::from_message(app, &token, headers).await?;
             let place = app.take_stream_slot(&caller.tenant)?;
             Ok((Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?, place))
         }
-        Ok(Heard::Ping) | Err(_) => Err(unreadable()),
+        Ok(ClientMessage::Ping) | Err(_) => Err(unreadable()),
     }
 }
 
@@ -192,7 +192,7 @@ fn unreadable() -> End {
 }
 
 fn stopping() -> End {
-    End::Close(code::STOPPING, "the server is being stopped; come again with lastSequence".to_owned())
+    End::Close(code::STOPPING, "the server is being stopped; reconnect with lastSequence".to_owned())
 }
 
 /// Sends messages until the execution has ended.
@@ -207,7 +207,7 @@ async fn send_messages(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -
         }
         let wait_for_expiry = live.wait_for_expiry();
         tokio::pin!(bell, wait_for_expiry);
-        // What comes meanwhile does not end the wait for the next change.
+        // Messages from the client do not end the wait for the next change.
         loop {
             tokio::select! {
                 () = &mut bell => break,
@@ -218,8 +218,8 @@ async fn send_messages(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -
                         return end;
                     }
                 }
-                () = tokio::time::sleep(ASKED_EVERY) => {
-                    if heard_at.elapsed() > ASKED_EVERY * 3 {
+                () = tokio::time::sleep(PING_INTERVAL) => {
+                    if heard_at.elapsed() > PING_INTERVAL * 3 {
                         return End::Gone;
                     }
                     if let Err(end) = send(socket, Message::Ping(axum::body::Bytes::new())).await {
@@ -232,7 +232,7 @@ async fn send_messages(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -
     }
 }
 
-/// Sends what is new. Returns true when the execution has ended and its last message is sent.
+/// Sends new messages. Returns true when the execution has ended and its last message is sent.
 async fn catch_up(socket: &mut WebSocket, live: &mut Live) -> Result<bool, End> {
     loop {
         let (page, _held) = live.read().await?;
@@ -248,15 +248,17 @@ async fn catch_up(socket: &mut WebSocket, live: &mut Live) -> Result<bool, End> 
 async fn answer(socket: &mut WebSocket, heard: Option<Result<Message, axum::Error>>) -> Result<(), End> {
     let text = match heard {
         Some(Ok(Message::Text(text))) => text,
-        Some(Ok(Message::Binary(_))) => return refuse(socket, "messages are JSON texts").await,
+        Some(Ok(Message::Binary(_))) => return refuse(socket, "messages must be JSON text").await,
         Some(Ok(Message::Ping(_))) => return flush(socket).await,
         Some(Ok(Message::Pong(_))) => return Ok(()),
         Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
     };
     match serde_json::from_str(&text) {
-        Ok(Heard::Ping) => send_json(socket, &json!({ "type": "pong", "timestamp": time(now()) })).await,
-        Ok(Heard::Subscribe { .. }) => refuse(socket, "you are subscribed already").await,
-        Err(error) => refuse(socket, &format!("this is no message that is known here: {error}")).await,
+        Ok(ClientMessage::Ping) => {
+            send_json(socket, &json!({ "type": "pong", "timestamp": time(now()) })).await
+        }
+        Ok(ClientMessage::Subscribe { .. }) => refuse(socket, "the connection is already subscribed").await,
+        Err(error) => refuse(socket, &format!("the message is not valid: {error}")).await,
     }
 }
 
@@ -269,7 +271,8 @@ async fn send_json(socket: &mut WebSocket, value: &Value) -> Result<(), End> {
     send(socket, Message::Text(value.to_string().into())).await
 }
 
-/// Waits until the client has read the answer to its ping. The answers of a client that reads none would fill the memory.
+/// Waits until the client has read the response to its ping. The responses to a client that reads none would fill the
+/// memory.
 async fn flush(socket: &mut WebSocket) -> Result<(), End> {
     match timeout(SEND_MAX, socket.flush()).await {
         Ok(Ok(())) => Ok(()),

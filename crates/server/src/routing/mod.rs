@@ -1,5 +1,5 @@
-//! Starts steps that wait for a sandbox or a route group. What waits, and what is ready, are rows: this module compares
-//! them when either changes, and after a restart.
+//! Starts steps that wait for a sandbox or a route group. Waiting steps and ready targets are rows: this module
+//! compares them when either changes, and after a restart.
 //!
 //! | module | content |
 //! |---|---|
@@ -26,16 +26,16 @@ use windlass_store::{
 };
 use windlass_worker::egress;
 
-/// Waiting step-runs that are read at a time.
+/// Number of waiting step-runs that are read at a time.
 const PAGE: usize = 256;
-/// Targets whose state one look remembers; those beyond are looked up again.
+/// Maximum number of targets whose state one pass caches; others are read again.
 const REMEMBERED_MAX: usize = 10_000;
-/// Maximum time between two looks: the clock may be set forward.
+/// Maximum time between two passes: the clock may be set forward.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Minimum time between two looks. Every commit of an execution can wake the router.
+/// Minimum time between two passes. Every commit of an execution can wake the router.
 const LOOK_MIN: Duration = Duration::from_millis(20);
-/// A look that takes long is followed by a pause of this many times its duration, so that many waiting steps cost a tenth
-/// of one core.
+/// A pass that takes long is followed by a pause of this many times its duration, so that many waiting steps use a
+/// tenth of one core.
 const REST_FACTOR: u32 = 9;
 /// Pause after an error of the server.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ struct Router {
 enum Readiness {
     Ready,
     NotReady,
-    /// Its URL must be polled, not before this time has passed.
+    /// The time before which its URL must not be polled again.
     Unknown(Box<RoutingTarget>, Duration),
 }
 
@@ -88,7 +88,7 @@ impl Router {
                 tracing::warn!(%problem, "cannot look for steps that wait for a route; retrying");
                 TROUBLE
             });
-            // Changes during this pause are seen by the next look.
+            // Changes during this pause are seen by the next pass.
             let rest = LOOK_MIN.max(begun.elapsed() * REST_FACTOR);
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
@@ -155,10 +155,10 @@ impl Router {
         POLL_EVERY
     }
 
-    /// Stores the result of a poll; the next look reads it.
+    /// Stores the result of a poll; the next pass reads it.
     async fn note(&mut self, polled: Option<TargetPoll>) {
         let Some(polled) = polled else {
-            // A request that panicked: which one is not known.
+            // A request panicked; its target is not known.
             self.polled.clear();
             return;
         };

@@ -36,7 +36,7 @@ pub(crate) struct RoutingTargetView {
     ready: bool,
     /// Polled while steps wait
     ready_url: Option<String>,
-    /// Why the last poll did not find it ready
+    /// Reason for which the last poll did not find it ready
     reason: Option<String>,
     #[schema(format = DateTime)]
     polled_at: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct RoutingTargetView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RoutingTargetList {
-    /// By name
+    /// Ordered by name
     items: Vec<RoutingTargetView>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct RoutingTargetState {
     cluster: Option<String>,
     /// Whether steps may start; default: false
     ready: Option<bool>,
-    /// Default: the key that it has, for a new one a random key
+    /// Default: the existing key; a random key for a new target
     #[schema(min_length = 1, max_length = 256)]
     routing_key: Option<String>,
     /// Polled while steps wait: a response 2xx means ready, unless its JSON has `ready: false`
@@ -106,9 +106,9 @@ impl From<RoutingTarget> for RoutingTargetView {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetNoun {
     pub kind: TargetKind,
-    /// In messages.
+    /// Name in messages.
     pub noun: &'static str,
-    /// In the audit log: `sandbox.put`.
+    /// Action in the audit log: `sandbox.put`.
     pub audited: &'static str,
     pub list: Paged,
 }
@@ -275,7 +275,7 @@ fn check_url(app: &App, url: &str) -> Result<(), String> {
     app.settings.egress.check_host(host).map_err(|refused| refused.to_string())
 }
 
-/// Returns a key of a target whose owner has given none: 80 random bits.
+/// Returns a random key for a target without one: 80 bits.
 fn fresh_routing_key() -> Result<String, Problem> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(format!("no random bytes: {error}")))?;

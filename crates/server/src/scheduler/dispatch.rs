@@ -1,4 +1,4 @@
-//! Runs that are due are claimed, a few of each schedule at a time, so that no queue keeps other schedules waiting.
+//! Claims due runs, a few of each schedule at a time, so that the queue of one schedule does not delay others.
 
 use super::held::HeldRun;
 use super::work::{Work, cancel_execution};
@@ -11,23 +11,23 @@ use windlass_store::{
     Applied, Entry, LeaseKey, RunLease, ScheduleId, ScheduleWrite, Schedules as _, StoredRun, WaitingQuery,
 };
 
-/// Schedules whose runs are claimed in one transaction.
+/// Number of schedules whose runs are claimed in one transaction.
 const SCHEDULES_MAX: usize = 256;
-/// Runs of one schedule in it.
+/// Maximum number of runs of one schedule in it.
 const EACH_MAX: usize = 4;
-/// Turns of one look over all schedules; whatever is left is claimed at the next one.
+/// Maximum rounds of one pass over all schedules; the remaining runs are claimed by the next pass.
 const TURNS_MAX: usize = 50;
-/// Active runs of one schedule that a newer one cancels at a time.
+/// Maximum number of active runs of one schedule that a newer one cancels at a time.
 const REPLACED_MAX: usize = 1_000;
 
-/// What one look found.
+/// Result of one pass.
 pub(super) struct Dispatched {
-    /// A run waits for something that no run of this process will report.
+    /// A run waits for a change that no run of this process will report.
     pub needs_another_look: bool,
 }
 
 impl Scheduler {
-    /// Claims runs that are due, until none is left that may begin.
+    /// Claims due runs, until none is left that may begin.
     pub(super) async fn dispatch(&mut self) -> Result<Dispatched, Problem> {
         let mut blocked = BTreeSet::new();
         for turn in 0.. {
@@ -69,7 +69,7 @@ impl Scheduler {
         for run in runs {
             match self.held.take(run.id, &run.tenant) {
                 Some(held) => claims.push((run, held, LeaseKey(seed()))),
-                // The end of a held run is followed by another look.
+                // The end of a held run is followed by another pass.
                 None => drop(blocked.insert(run.schedule)),
             }
         }
@@ -100,8 +100,8 @@ impl Scheduler {
         Ok(claimed)
     }
 
-    /// Cancels active runs that a waiting one replaces. Returns whether a schedule has a waiting run and no active one: then
-    /// the execution of an earlier attempt has not ended, which no run reports.
+    /// Cancels active runs that a waiting one replaces. Returns whether a schedule has a waiting run and no active one:
+    /// then the execution of an earlier attempt has not ended, and no run will report its end.
     async fn unblock(&mut self, blocked: BTreeSet<ScheduleId>) -> Result<bool, Problem> {
         let (replaced, is_blocked_by_end) = self
             .app

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_store::{ScheduleRunId, Tenant};
 
-/// Claimed and running runs of this process; others wait.
+/// Maximum number of claimed and running runs of this process; others wait.
 const HELD_MAX: usize = 8_000;
-/// Those of one tenant, so that its programs do not keep the runs of others from starting.
+/// Maximum number for one tenant, so that its programs do not delay the runs of others.
 const TENANT_MAX: usize = 2_000;
 
 /// The runs whose leases are renewed.
@@ -19,7 +19,7 @@ struct Table {
     tenants: BTreeMap<Tenant, usize>,
 }
 
-/// One of them, until it is dropped. A run that is given up is dropped, too: its lease expires, and it is recovered.
+/// One held run, until it is dropped. A run that is given up is dropped, too: its lease expires, and it is recovered.
 #[derive(Debug)]
 pub(super) struct HeldRun {
     all: Arc<HeldRuns>,
@@ -28,7 +28,7 @@ pub(super) struct HeldRun {
 }
 
 impl HeldRuns {
-    /// Takes a place for a run; None when there is no room for it.
+    /// Takes a slot for a run; None if there is none.
     pub(super) fn take(self: &Arc<Self>, run: ScheduleRunId, tenant: &Tenant) -> Option<HeldRun> {
         let mut table = self.lock();
         let of_tenant = table.tenants.get(tenant).copied().unwrap_or_default();

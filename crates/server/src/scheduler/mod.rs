@@ -1,5 +1,5 @@
-//! Starts the work of schedules. Its state is in the store: due occurrences become runs, runs are claimed under a lease and
-//! become executions, and the end of an execution is the end of its run.
+//! Starts the work of schedules. Its state is in the store: due occurrences become runs, runs are claimed under a lease
+//! and become executions, and the end of an execution is the end of its run.
 //!
 //! | module | content |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`target`] | the definition that an http or shell target becomes |
 //! | [`triggers`] | schedules of the triggers of a workflow |
 //! | [`plan`] | due occurrences become runs |
-//! | [`dispatch`] | runs that are due are claimed |
+//! | [`dispatch`] | claims of due runs |
 //! | [`held`] | the runs that this process holds, and how many it may hold |
 //! | [`work`] | one claimed run from its start to its end |
 //! | [`outcome`] | the result of a run, read from its execution |
@@ -38,10 +38,10 @@ pub(crate) use work::cancel_execution;
 
 /// Runs that are read at a time.
 const PAGE: usize = 256;
-/// Maximum time between two looks: the clock may be set forward.
+/// Maximum time between two passes: the clock may be set forward.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const LOOK_SOON: Duration = Duration::from_millis(500);
-/// Minimum time between two looks, against a loop without a pause.
+/// Minimum time between two passes, against a loop without a pause.
 const LOOK_MIN: Duration = Duration::from_millis(5);
 /// Pause after an error of the server.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ pub(crate) async fn store(app: &App, write: ScheduleWrite) -> Result<Applied, Pr
     applied.first().copied().ok_or_else(|| Problem::internal("a write was not answered"))
 }
 
-/// Renews the leases of held runs at half of their time. It is a task of its own, because the work of a look may take longer.
+/// Renews the leases of held runs at half of their time. This is a separate task, because a pass may take longer.
 async fn renew_leases(app: Arc<App>, worker_id: String, held: Arc<HeldRuns>) {
     let every = app.settings.lease_ttl / 2;
     loop {
@@ -92,7 +92,7 @@ struct Scheduler {
     held: Arc<HeldRuns>,
     /// Runs that this process has claimed, or whose executions it waits for.
     jobs: JoinSet<()>,
-    /// The schedule after which the next look begins, so that none of them is always the last one.
+    /// The schedule after which the next pass begins, so that every schedule is first at some time.
     turn: ScheduleId,
 }
 
@@ -120,7 +120,8 @@ impl Scheduler {
         while self.jobs.join_next().await.is_some() {}
     }
 
-    /// Takes up what an earlier process left. That process is dead, because this one holds the folder: its leases are over.
+    /// Takes over the runs of an earlier process. That process has ended, because this one holds the folder, so its
+    /// leases are over.
     async fn recover(&mut self) -> Result<(), Problem> {
         let only_worker = Some(self.worker_id.clone());
         while store(&self.app, ScheduleWrite::Expire { at: now(), only_worker: only_worker.clone() }).await?

@@ -1,4 +1,4 @@
-//! Requests about dead letters, sent to the address that their schedule names: at least once, signed as other webhooks.
+//! Requests about dead letters, sent to the address in their schedule: at least once, signed like other webhooks.
 
 use super::{LOOK_EVERY, TROUBLE, store};
 use crate::app::App;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 32;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 pub(crate) const EVENT: &str = "schedule.dead_lettered";
 
-/// Sends notices until the server stops. What was not sent is in the store.
+/// Sends notices until the server stops. Unsent ones are in the store.
 pub(super) async fn run(app: Arc<App>) {
     let settings = app.settings.egress.clone();
     let client = match app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_store::{Receipt, RunOutcome, RunResult};
 
-/// Bytes of a receipt; the log of the execution has the rest.
+/// Maximum bytes of a receipt; the log of the execution has the rest.
 const RECEIPT_MAX: usize = 64 * 1024;
 /// Code of an execution that ended because of its timeout.
 const TIMEOUT_CODE: &str = "EXECUTION_TIMEOUT";
@@ -20,7 +20,7 @@ impl RunEnding {
         RunEnding { outcome: RunOutcome::Failed, result }
     }
 
-    /// Returns how the run ends; None while its execution goes on.
+    /// Returns the end of the run; None while its execution runs.
     pub(super) fn of(execution: &Value, timeout_seconds: u32) -> Option<RunEnding> {
         let outcome = match execution["status"].as_str()? {
             "completed" => RunOutcome::Succeeded,
@@ -29,7 +29,7 @@ impl RunEnding {
             _ => return None,
         };
         let error = &execution["errors"][0];
-        // What a program or a server answered is the output of a success, and part of the error of a failure.
+        // The response of a program or a server is the output of a success, and part of the error of a failure.
         let answer = match outcome {
             RunOutcome::Succeeded => &execution["outputs"],
             RunOutcome::Failed | RunOutcome::Cancelled => &error["details"],

@@ -1,4 +1,5 @@
-//! Due occurrences become runs, exactly once: a plan is written only if the schedule is as it was when the plan was made.
+//! Turns due occurrences into runs, exactly once: a plan is written only if the schedule has not changed since the plan
+//! was made.
 
 use super::store;
 use super::stored::{SpecColumn, instant, millis};
@@ -19,9 +20,9 @@ use windlass_store::{
 const SCHEDULES_MAX: usize = 500;
 /// Occurrences of a schedule that become runs at a time; the rest follow at once.
 const OCCURRENCES_MAX: usize = 100;
-/// Occurrences of all schedules in one transaction, as far as each has one.
+/// Maximum number of occurrences of all schedules in one transaction, if each has one.
 const TRANSACTION_MAX: usize = 4_000;
-/// Transactions of one look; whatever is left is due at the next one.
+/// Maximum number of transactions of one pass; the rest is due at the next one.
 const ROUNDS_MAX: usize = 100;
 
 /// Plans all schedules that are due.
@@ -37,14 +38,13 @@ pub(super) async fn plan_due(app: &Arc<App>) -> Result<(), Problem> {
             due.iter().map(|schedule| plan(app, schedule, at, each)).collect::<Result<Vec<_>, _>>()?;
         count_planned(&plans);
         let writes = plans.into_iter().map(|plan| ScheduleWrite::Plan(Box::new(plan)));
-        // A plan that is refused was overtaken by a change; the next round sees it.
+        // A plan that is refused was overtaken by a change; the next round reads it.
         app.store_entries(writes.map(|write| Entry::Schedule(Box::new(write))).collect()).await?;
     }
     Ok(())
 }
 
-/// Plans what is due of one schedule, before a change decides about the occurrences after it. Returns the schedule as it is
-/// then.
+/// Plans the due occurrences of one schedule, before a change applies to later ones. Returns the schedule after that.
 pub(crate) async fn plan_before_change(
     app: &App,
     schedule: StoredSchedule,

@@ -1,4 +1,4 @@
-//! The JSON column of a schedule: the author's document, and what the server needs to start its work.
+//! The JSON column of a schedule: the author's document, and the data that the server needs to start its work.
 
 use crate::problem::{Detail, Problem};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use windlass_store::StoredSchedule;
 pub(crate) struct SpecColumn {
     /// The document with all its fields.
     pub document: Map<String, Value>,
-    /// Who created the schedule or changed it last; its executions are started in this name.
+    /// Name of the user who created the schedule or changed it last; its executions are started in this name.
     pub by: String,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn definition(spec: &ScheduleSpec) -> Option<Value> {
             tool
         }
         Target::Shell { args, env, cwd, .. } => {
-            // The arguments reach the shell as variables, so that it reads none of them as a part of its script.
+            // The arguments are variables of the shell, so that none of them is parsed as a part of its script.
             let variables: Vec<String> = (0..=args.len()).map(|index| format!("{ARGUMENT}{index}")).collect();
             let words: Vec<String> = variables.iter().map(|name| format!("\"${name}\"")).collect();
             let command = format!("set -- {}; unset {}; exec \"$@\"", words.join(" "), variables.join(" "));

@@ -13,7 +13,7 @@ use windlass_store::{ScheduleId, StoredSchedule};
 /// Schedules of one definition.
 const TRIGGERS_MAX: usize = 100;
 
-/// Returns the schedules of a definition; 400 if a trigger has times that never come.
+/// Returns the schedules of a definition; 400 if a trigger has times that never occur.
 pub(crate) fn schedules_of(
     manifest: &Manifest,
     workflow: &str,
@@ -49,7 +49,7 @@ fn schedule_of(
     })?;
     let first = match spec.first_after(instant(at)) {
         Ok(first) => Some(first),
-        // A definition is stored again after its only time, too.
+        // A definition may be stored again after its only time.
         Err(_) if matches!(spec.timetable.cadence, Cadence::Once { .. }) => None,
         Err(problem) => return Err(wrong(&problem.field, &problem.message)),
     };

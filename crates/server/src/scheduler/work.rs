@@ -1,4 +1,4 @@
-//! One run: its execution is started, waited for, and its end is the end of the run.
+//! One run: starts its execution, waits for it, and ends the run with it.
 
 use super::held::HeldRun;
 use super::outcome::RunEnding;
@@ -26,7 +26,7 @@ use windlass_store::{
 };
 use windlass_views::execution_id;
 
-/// Pause before a run is returned that the engine has no room for.
+/// Pause before a run is returned for which the engine has no room.
 const CROWDED: Duration = Duration::from_secs(1);
 /// Pause between attempts to write the end of a run while the engine is overloaded.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ pub(super) struct Work {
     lease: Option<(HeldRun, LeaseKey)>,
 }
 
-/// The execution of a run, and what is needed to read its result.
+/// The execution of a run, and the data that is needed to read its result.
 struct Started {
     execution: ExecutionId,
     timeout_seconds: u32,
@@ -52,7 +52,7 @@ impl Work {
         Work { app, run, lease: Some(lease) }
     }
 
-    /// A run of an earlier process whose execution goes on.
+    /// A run of an earlier process whose execution still runs.
     pub(super) fn of_execution(app: Arc<App>, run: StoredRun) -> Work {
         Work { app, run, lease: None }
     }
@@ -151,7 +151,8 @@ impl Work {
         Ok(begun.id)
     }
 
-    /// Names the user who requested the run, in addition to the one of the schedule: neither may approve what they started.
+    /// Returns the options with the user who requested the run, in addition to the user of the schedule: neither may
+    /// approve their own execution.
     fn attributed(&self, origin: Origin) -> Origin {
         let Some(requester) = &self.run.requested_by else { return origin };
         let options = origin.options.clone().started(requester.clone(), &origin.options);
@@ -182,7 +183,7 @@ impl Work {
                 Ok(Some(ending)) => return self.finish(Some(started.execution), ending).await,
                 Ok(None) => {}
                 Err(problem) => {
-                    // The execution goes on; only its end cannot be read at the moment.
+                    // The execution continues; only its state cannot be read at the moment.
                     tracing::debug!(run = ids::format_run(self.run.id), %problem, "cannot read an execution; retrying");
                     self.sleep(TROUBLE).await;
                     continue;
@@ -214,7 +215,8 @@ impl Work {
         }
     }
 
-    /// At the stop of the server a program is stopped with it; the execution of a workflow goes on after the next start.
+    /// Returns whether the execution ends with the server. A program is stopped with the server; the execution of a
+    /// workflow continues after the next start.
     async fn interrupt(&self, started: &Started) -> Result<(), Problem> {
         if self.lease.is_none() {
             return Ok(());
@@ -265,7 +267,7 @@ impl Work {
 
 const STOPPED: &str = "the server was stopped";
 
-/// Cancels the execution of a run. One that has ended meanwhile, or is being cancelled, needs nothing.
+/// Cancels the execution of a run. One that has ended meanwhile, or is being cancelled, is left alone.
 pub(crate) async fn cancel_execution(app: &App, run: &StoredRun, reason: &str, audit: Option<Box<Audit>>) {
     let Some(execution) = run.execution else { return };
     let cancel =

@@ -133,7 +133,7 @@ impl GivenSettings {
         duration(&text).map_err(|_| self.bad(name, expected))
     }
 
-    /// Returns how long something is kept; None is without a limit.
+    /// Returns the time for which something is kept; None is without a limit.
     pub(crate) fn retention(&self, name: &'static str) -> Result<Option<Duration>, BadSetting> {
         let text = self.text(name).ok_or_else(|| self.bad(name, RETENTION_EXPECTED))?;
         retention(&text).map(Retention::limit).map_err(|_| self.bad(name, RETENTION_EXPECTED))
@@ -237,7 +237,7 @@ pub fn duration(text: &str) -> Result<Duration, BadSetting> {
 
 const RETENTION_EXPECTED: &str = "a time as in 12h or 30d, or `forever`";
 
-/// How long ended executions are kept.
+/// Time for which ended executions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
     For(Duration),

@@ -15,7 +15,7 @@ pub enum Kind {
     Duration,
     /// `true` or `false`; as a flag it needs no value.
     Switch,
-    /// A text that is never a flag: other users can see the arguments of a process.
+    /// A string that is never a flag: other users can see the arguments of a process.
     Secret,
 }
 

@@ -1,5 +1,5 @@
-//! Faults for tests, in builds with debug assertions only: a process that aborts or hangs while a thread works on an
-//! execution, as one with a defect would.
+//! Faults for tests, in builds with debug assertions only: the process aborts or hangs while a thread works on an
+//! execution, like one with a defect.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keys that verify JWTs. Each key is for one algorithm, whatever the header of a token says.
+//! Keys that verify JWTs. Each key is for one algorithm. The algorithm in the header of a token is not used.
 
 use anyhow::{Context, bail};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
@@ -148,7 +148,7 @@ impl Set {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,
             Err(error) => tracing::warn!(
                 error = format!("{error:#}"),
-                "the JWKS could not be read; the known keys are used"
+                "the JWKS could not be read; keys from the last read are used"
             ),
         }
     }

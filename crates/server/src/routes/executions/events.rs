@@ -21,7 +21,7 @@ const LIST: Paged = Paged { name: "events", usual: 100, most: 1_000 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct EventsQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -34,15 +34,15 @@ pub(crate) struct Events {
     pagination: Pagination,
 }
 
-/// What happened to an execution.
+/// List the events of an execution
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/events", tag = TAG, security(("bearer" = [])),
-    params(("executionId" = String, Path), Asked),
+    params(("executionId" = String, Path), EventsQuery),
     responses((status = 200, body = Events), Refusals))]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<EventsQuery>,
 ) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;

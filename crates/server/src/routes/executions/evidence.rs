@@ -1,4 +1,4 @@
-//! `GET /api/v1/executions/{executionId}/evidence`: what shows how everything came out.
+//! `GET /api/v1/executions/{executionId}/evidence`: the record of all attempts, results and actions of people.
 
 use super::{TAG, stored_of};
 use crate::anchor::Anchor;
@@ -26,13 +26,13 @@ use windlass_kernel::ExecutionId;
 use windlass_views::{Evidence, EvidenceProjection};
 
 const LIST: Paged = Paged { name: "evidence", usual: 100, most: 1_000 };
-/// Records that an export reads at a time: about 200 KiB, which wait in memory for a slow client.
+/// Number of records that an export reads at a time: about 200 KiB, which wait in memory for a slow client.
 const EXPORT_RECORDS: usize = 256;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct EvidenceQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -43,33 +43,33 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// A page.
+    /// One page.
     #[default]
     Json,
-    /// The whole chain, one record on a line; the last record has the anchor.
+    /// The whole chain, one record per line; the last record has the anchor.
     Jsonl,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Entries {
-    /// In the order in which they happened, each with the hash of the one before.
+    /// In the order in which they happened, each with the hash of the previous one.
     evidence: Vec<Evidence>,
     pagination: Pagination,
-    /// On the last page, where the server has a key
+    /// Signed end of the chain, on the last page, if the server has a key
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     anchor: Option<Anchor>,
 }
 
-/// Attempts, ends and what people did, as a chain of hashes.
+/// Get attempts, ends and actions of people, as a chain of hashes
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/evidence", tag = TAG, security(("bearer" = [])),
-    params(("executionId" = String, Path), Asked),
+    params(("executionId" = String, Path), EvidenceQuery),
     responses((status = 200, content((Entries = "application/json"), (String = "application/jsonl"))), Refusals))]
 pub(crate) async fn evidence(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<EvidenceQuery>,
 ) -> Result<Response, Problem> {
     caller.may(Permission::View)?;
     let chain = StoredChain { id: ids::execution(&id)?, caller, app };
@@ -90,11 +90,11 @@ struct StoredChain {
     app: Arc<App>,
 }
 
-/// Records that follow each other.
+/// Consecutive records.
 struct ChainPart {
     evidence: Vec<Evidence>,
     next: Option<JournalCursor>,
-    /// If it is the last part.
+    /// The anchor, if it is the last part.
     anchor: Option<Anchor>,
 }
 
@@ -107,11 +107,11 @@ struct Line<'e> {
     anchor: Option<&'e Anchor>,
 }
 
-/// Lines of an export that were read, and the place of the next one.
+/// Lines of an export that were read, and the position of the next one.
 type Read = (VecDeque<Bytes>, Option<JournalCursor>);
 
 impl StoredChain {
-    async fn page(&self, asked: &Asked) -> Result<Answer, Problem> {
+    async fn page(&self, asked: &EvidenceQuery) -> Result<Answer, Problem> {
         let limit = LIST.limit(asked.limit)?;
         let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
         self.app.answers.admit(&self.caller.tenant).await?;
@@ -130,7 +130,7 @@ impl StoredChain {
         Ok((kind, Body::from_stream(self.stream(first))).into_response())
     }
 
-    /// Continues an export while its client reads it. An error ends the body before its end, which clients notice.
+    /// Continues an export while its client reads it. An error ends the body early, which clients detect.
     fn stream(self, first: Read) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         stream::try_unfold((self, first), |(chain, (mut parts, mut next))| async move {
             loop {

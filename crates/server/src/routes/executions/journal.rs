@@ -17,30 +17,30 @@ use tokio::time::Instant;
 use utoipa::IntoParams;
 use windlass_store::Position;
 
-/// The longest time that one request waits.
+/// Maximum time for which one request waits.
 const WAIT_MAX_MS: u64 = 30_000;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
-    /// So many records were seen
+pub(crate) struct JournalQuery {
+    /// Number of records that the client has
     #[param(minimum = 0)]
     from: Option<u64>,
-    /// The position of the last chunk of the log that was seen
+    /// Position of the last chunk of the log that the client has
     #[param(minimum = 0)]
     logs_after: Option<i64>,
-    /// Milliseconds to wait for something new
+    /// Milliseconds to wait for new records or log lines
     #[param(minimum = 0, maximum = 30000)]
     wait_ms: Option<u64>,
 }
 
-/// Records and log chunks after a place, as they are stored
+/// Get records and log chunks after a position, as they are stored
 ///
-/// The net comes with the first of them. Whoever has it and the records knows everything about the execution: the
-/// command line draws its progress from them. An answer comes when there is something new, or after `waitMs`.
+/// The net comes with the first of them. The net and the records determine the state of the execution: the command line
+/// derives its progress display from them. The response is sent when there is something new, or after `waitMs`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/journal", tag = TAG, security(("bearer" = [])),
-    params(("executionId" = String, Path), Asked),
+    params(("executionId" = String, Path), JournalQuery),
     responses((status = 200, body = inline(Object)), (status = 400, body = Refused), (status = 401, body = Refused),
         (status = 403, body = Refused), (status = 404, body = Refused), (status = 429, body = Refused),
         (status = 503, body = Refused)))]
@@ -48,7 +48,7 @@ pub(crate) async fn journal(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<JournalQuery>,
 ) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;

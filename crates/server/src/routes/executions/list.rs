@@ -25,13 +25,13 @@ pub(super) const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct OfWorkflow {
+pub(crate) struct WorkflowExecutionsQuery {
     #[param(inline)]
     status: Option<Wanted>,
-    /// Created later.
+    /// Only executions that were created after this time.
     #[param(format = DateTime)]
     since: Option<String>,
-    /// Created before.
+    /// Only executions that were created before this time.
     #[param(format = DateTime)]
     until: Option<String>,
     #[param(minimum = 1, maximum = 100)]
@@ -42,7 +42,7 @@ pub(crate) struct OfWorkflow {
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Search {
+pub(crate) struct ExecutionsQuery {
     #[param(inline)]
     status: Option<Wanted>,
     #[param(format = DateTime)]
@@ -53,12 +53,12 @@ pub(crate) struct Search {
     correlation_id: Option<String>,
     parent_execution_id: Option<String>,
     workflow_id: Option<String>,
-    /// Of this dialect.
+    /// Only executions of this dialect.
     pub(super) dialect: Option<String>,
-    /// Started this way.
+    /// Only executions that were started this way.
     #[param(inline)]
     pub(super) trigger: Option<TriggerName>,
-    /// The name of the workflow or the id of the execution contains it.
+    /// Only executions with this text in the name of the workflow or in their id.
     #[param(max_length = 200)]
     pub(super) text: Option<String>,
     #[param(minimum = 1, maximum = 100)]
@@ -94,7 +94,7 @@ impl Wanted {
         ("open", Wanted::Open),
     ];
 
-    /// As they are written.
+    /// Returns the names as the API has them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Wanted::ALL.into_iter().map(|(name, _)| name)
     }
@@ -137,17 +137,17 @@ pub struct Execution {
     workflow_version: Option<u32>,
     dialect: Option<String>,
     status: String,
-    /// Somebody holds it.
+    /// Whether a user holds it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     held: bool,
-    /// It is not worked on.
+    /// Set if it is in quarantine and does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     quarantined: Option<Quarantined>,
     #[schema(format = DateTime)]
     created_at: String,
-    /// When something happened to it last.
+    /// Time of the last change.
     #[schema(format = DateTime)]
     updated_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,24 +175,24 @@ impl From<ListedExecution> for Execution {
     }
 }
 
-/// The executions of a workflow.
+/// List the executions of a workflow
 #[utoipa::path(get, path = "/api/v1/workflows/{workflowId}/executions", tag = TAG, security(("bearer" = [])),
-    params(("workflowId" = String, Path), OfWorkflow),
+    params(("workflowId" = String, Path), WorkflowExecutionsQuery),
     responses((status = 200, body = Executions), Refusals))]
 pub(crate) async fn of_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Params(asked): Params<OfWorkflow>,
+    Params(asked): Params<WorkflowExecutionsQuery>,
 ) -> Result<Json<Executions>, Problem> {
     let workflow = ids::workflow(&id)?;
-    let search = Search {
+    let search = ExecutionsQuery {
         status: asked.status,
         since: asked.since,
         until: asked.until,
         limit: asked.limit,
         cursor: asked.cursor,
-        ..Search::default()
+        ..ExecutionsQuery::default()
     };
     list(&app, &caller, &search, Some(workflow)).await
 }
@@ -200,12 +200,12 @@ pub(crate) async fn of_workflow(
 /// List executions, newest first
 ///
 /// With `dialect`, `trigger` or `text`, a page may have fewer entries than its limit and still have a cursor.
-#[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(Search),
+#[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(ExecutionsQuery),
     responses((status = 200, body = Executions), Refusals))]
 pub(crate) async fn search(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Params(asked): Params<Search>,
+    Params(asked): Params<ExecutionsQuery>,
 ) -> Result<Json<Executions>, Problem> {
     let workflow = asked.workflow_id.as_deref().map(ids::workflow).transpose()?;
     list(&app, &caller, &asked, workflow).await
@@ -214,7 +214,7 @@ pub(crate) async fn search(
 async fn list(
     app: &App,
     caller: &Caller,
-    asked: &Search,
+    asked: &ExecutionsQuery,
     workflow: Option<WorkflowId>,
 ) -> Result<Json<Executions>, Problem> {
     caller.may(Permission::View)?;
@@ -253,7 +253,7 @@ fn read_page(reader: &mut impl Catalog, query: &Query, limit: usize) -> Result<E
 
 fn query(
     caller: &Caller,
-    asked: &Search,
+    asked: &ExecutionsQuery,
     workflow: Option<WorkflowId>,
     limit: usize,
 ) -> Result<Query, Problem> {

@@ -28,22 +28,22 @@ use windlass_store::{Position, Reader};
 use windlass_views::{LifecycleLine, LogProjection, NodeLabel, time};
 
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
-/// Chunks of the log, and lines of the journal, read at a time.
+/// Chunks of the log, and lines of the journal, that are read at a time.
 const PAGE: usize = 64;
-/// How many of these one request reads. A filter that matches few lines leads to a short page with a cursor.
+/// Maximum number of these that one request reads. A filter that matches few lines leads to a short page with a cursor.
 const PAGES_MAX: usize = 32;
-/// JSON of a line without its text and data, roughly.
+/// Approximate size of the JSON of a line without its text and data.
 const ENTRY_BYTES: usize = 250;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct LogQuery {
     node_id: Option<String>,
-    /// Exactly this one.
+    /// Only lines of exactly this level.
     #[param(inline)]
     level: Option<Level>,
-    /// Later than this.
+    /// Only lines after this time.
     #[param(format = DateTime)]
     since: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
@@ -75,7 +75,7 @@ pub(crate) struct Entry {
     timestamp: String,
     #[schema(value_type = Level)]
     level: &'static str,
-    /// Not there where a line is about the whole execution.
+    /// Absent if the line is about the whole execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     node_id: Option<String>,
@@ -87,84 +87,88 @@ pub(crate) struct Entry {
     data: Value,
 }
 
-/// What became of an execution and its nodes, and what they said
+/// List the log lines of an execution: changes of its nodes, and their output
 ///
-/// Lines of level `debug` are there for executions with `debugMode`.
+/// Lines of level `debug` exist for executions with `debugMode`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/logs", tag = TAG, security(("bearer" = [])),
-    params(("executionId" = String, Path), Asked),
+    params(("executionId" = String, Path), LogQuery),
     responses((status = 200, body = Logs), Refusals))]
 pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<LogQuery>,
 ) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
-    let (wanted, histories) = (Wanted::of(&asked)?, app.histories.clone());
+    let (wanted, histories) = (LogFilter::of(&asked)?, app.histories.clone());
     let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let logs = readers.read_in_slices((Some(wanted), None), move |reader, (wanted, reading), slice| {
         if let Some(wanted) = wanted.take() {
             let stored = stored_of(reader, &caller, id)?;
             let net = histories.net(reader, stored.state.head.net)?.ok_or(ReadError::NoNet(id))?;
-            let wanted = Wanted { debug: wanted.debug || stored.origin.options.debug, ..wanted };
+            let wanted = LogFilter { debug: wanted.debug || stored.origin.options.debug, ..wanted };
             *reading = Some(Reading::new(wanted, id, net));
         }
         let page = reading
             .as_mut()
-            .map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &histories, slice));
+            .map_or(Ok(None), |reading: &mut Reading| reading.read_slice(reader, &histories, slice));
         page?.map(|logs| answers.json(&caller.tenant, &logs)).transpose()
     });
     logs.await
 }
 
-/// The place where the next page begins: in the journal, and in the log after a chunk and some lines of the next one.
+/// Position where the next page begins: in the journal, and in the log after a chunk and some lines of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Place {
+struct LogCursor {
     journal: JournalCursor,
     chunk: i64,
     lines: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LogCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.journal, self.chunk, self.lines)
     }
 }
 
-impl Place {
-    fn read(text: &str) -> Option<Place> {
+impl LogCursor {
+    fn read(text: &str) -> Option<LogCursor> {
         let (journal, log) = text.split_once('/')?;
         let (chunk, lines) = log.split_once('/')?;
-        Some(Place { journal: journal.parse().ok()?, chunk: chunk.parse().ok()?, lines: lines.parse().ok()? })
+        Some(LogCursor {
+            journal: journal.parse().ok()?,
+            chunk: chunk.parse().ok()?,
+            lines: lines.parse().ok()?,
+        })
     }
 }
 
-struct Wanted {
+struct LogFilter {
     node: Option<String>,
     level: Option<&'static str>,
     since: Option<Millis>,
     limit: usize,
-    from: Place,
+    from: LogCursor,
     /// Whether lines of level `debug` are wanted.
     debug: bool,
 }
 
-impl Wanted {
-    fn of(asked: &Asked) -> Result<Wanted, Problem> {
+impl LogFilter {
+    fn of(asked: &LogQuery) -> Result<LogFilter, Problem> {
         let level = asked.level.map(|level| match level {
             Level::Debug => "debug",
             Level::Info => "info",
             Level::Warn => "warn",
             Level::Error => "error",
         });
-        Ok(Wanted {
+        Ok(LogFilter {
             node: asked.node_id.clone(),
             level,
             since: asked.since.as_deref().map(|text| shared::parse_time("since", text)).transpose()?,
             limit: LIST.limit(asked.limit)?,
-            from: LIST.place(asked.cursor.as_deref(), Place::read)?.unwrap_or_default(),
+            from: LIST.place(asked.cursor.as_deref(), LogCursor::read)?.unwrap_or_default(),
             debug: level == Some("debug"),
         })
     }
@@ -177,8 +181,8 @@ impl Wanted {
     }
 }
 
-/// Lines of the log with the place after each.
-type Lines = VecDeque<(Place, StoredLine)>;
+/// Lines of the log, each with the position after it.
+type Lines = VecDeque<(LogCursor, StoredLine)>;
 
 struct StoredLine {
     step: String,
@@ -189,26 +193,26 @@ struct StoredLine {
 
 /// Merges journal and log by time; each keeps its own order.
 struct Reading {
-    wanted: Wanted,
+    wanted: LogFilter,
     id: ExecutionId,
     net: Arc<Net>,
-    place: Place,
+    place: LogCursor,
     logs: Vec<Entry>,
-    /// Of the lines found, roughly.
+    /// Approximate bytes of the lines found.
     bytes: usize,
-    /// How often it has read a page of each.
+    /// Number of pages that it has read of each list.
     pages: usize,
     /// A page of the journal that a slice left unfinished.
     page: Option<PageRead<LogProjection>>,
 }
 
 impl Reading {
-    fn new(wanted: Wanted, id: ExecutionId, net: Arc<Net>) -> Reading {
+    fn new(wanted: LogFilter, id: ExecutionId, net: Arc<Net>) -> Reading {
         Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), bytes: 0, pages: 0, page: None }
     }
 
-    /// None when the slice is over first.
-    fn go_on(
+    /// Returns None if the slice ends before the page is complete.
+    fn read_slice(
         &mut self,
         reader: &mut impl Reader,
         histories: &Histories,
@@ -247,7 +251,7 @@ impl Reading {
             for (index, line) in lines.into_iter().enumerate().skip(seen) {
                 let (chunk_after, lines_after) =
                     if index + 1 == count { (chunk.position.0, 0) } else { (before, index + 1) };
-                let place = Place { chunk: chunk_after, lines: lines_after, ..Place::default() };
+                let place = LogCursor { chunk: chunk_after, lines: lines_after, ..LogCursor::default() };
                 let id = format!("log_{:024x}{index:08x}", chunk.position.0);
                 found.push_back((
                     place,
@@ -258,16 +262,16 @@ impl Reading {
         Ok((found, more))
     }
 
-    /// Goes on until the page is full, or one of both lists is to be read on.
+    /// Merges until the page is full, or more of one of the lists has to be read.
     fn merge(
         &mut self,
         mut events: VecDeque<LifecycleLine>,
         mut lines: Lines,
-        (more_told, more_lines): (bool, bool),
+        (more_events, more_lines): (bool, bool),
     ) -> Stop {
         loop {
             let is_line_next = match (events.front(), lines.front()) {
-                (None, _) if more_told => return Stop::ReadOn,
+                (None, _) if more_events => return Stop::ReadOn,
                 (_, None) if more_lines => return Stop::ReadOn,
                 (None, None) => return Stop::Over,
                 (event, line) => {
@@ -277,12 +281,12 @@ impl Reading {
             let (place, entry) = match is_line_next {
                 true => {
                     let Some((after, line)) = lines.pop_front() else { return Stop::Over };
-                    (Place { journal: self.place.journal, ..after }, self.of_line(line))
+                    (LogCursor { journal: self.place.journal, ..after }, self.of_line(line))
                 }
                 false => {
                     let Some(event) = events.pop_front() else { return Stop::Over };
                     (
-                        Place { journal: JournalCursor::after(event.version), ..self.place },
+                        LogCursor { journal: JournalCursor::after(event.version), ..self.place },
                         self.of_journal(event),
                     )
                 }
@@ -348,12 +352,12 @@ enum Stop {
     Over,
 }
 
-/// At the same time a record comes first, unless it is the end of what the line belongs to.
+/// At the same time a record comes first, unless it ends the step of the line.
 fn is_before(line: &Line, event: &LifecycleLine) -> bool {
     Millis(line.at) < event.at || event.is_end && Millis(line.at) == event.at
 }
 
-/// What the node gave along, and where the line comes from.
+/// Returns the data of the node and the origin of the line.
 fn data(line: &Line, stream: &str, attempt: u32) -> Value {
     let mut data = json!({ "stream": stream, "attempt": attempt });
     match line.data.as_deref() {

@@ -42,7 +42,7 @@ use windlass_kernel::ExecutionId;
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Reader, Stored};
 
-/// In the OpenAPI document.
+/// Tag in the OpenAPI document.
 const TAG: &str = "executions";
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
@@ -77,7 +77,7 @@ impl From<ReadError> for Problem {
     }
 }
 
-/// An execution of the caller's tenant; another's is not there.
+/// Returns an execution of the caller's tenant; those of other tenants are not found.
 pub(crate) fn stored_of(
     reader: &mut impl Reader,
     caller: &Caller,
@@ -91,7 +91,7 @@ pub(crate) fn missing(id: ExecutionId) -> Problem {
     Problem::not_found("execution", &windlass_views::execution_id(id))
 }
 
-/// What the first slice of a read came to.
+/// Result of the first slice of a read.
 enum First<T, F> {
     Viewed(T),
     /// The history is long: it is folded in slices.

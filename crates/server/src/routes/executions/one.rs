@@ -31,17 +31,17 @@ use windlass_views::{
 pub(crate) struct ExecutionResponse {
     #[serde(flatten)]
     whole: ExecutionView,
-    /// While it goes on, by what its workflow took before.
+    /// Estimated end of an execution that runs, by the durations of its workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     estimated_completion: Option<String>,
     links: Links,
 }
 
-/// An execution with its nodes, inputs, outputs and errors
+/// Get an execution with its nodes, inputs, outputs and errors
 ///
-/// An answer has about ten megabytes at most. The newest results are shown as they are; another value is shown as
-/// `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts what is left out.
+/// A response has about ten megabytes at most. The newest results are included; every other value is replaced by
+/// `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts the omitted ones.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path, description = "`exec_…`, or the bare UUID")),
     responses((status = 200, body = ExecutionResponse), Refusals))]
@@ -56,11 +56,11 @@ pub(crate) async fn get(
     let links = Links::of(&app, &headers, execution);
     let mut estimate = None;
     loop {
-        let tell = {
+        let write_answer = {
             let (app, caller, links) = (app.clone(), caller.clone(), links.clone());
             move |loaded: &LoadedExecution<'_>| written(&app, &caller, loaded, links, estimate)
         };
-        match view_execution(&app, &caller, &id, tell).await?? {
+        match view_execution(&app, &caller, &id, write_answer).await?? {
             Written::Answer(answer) => return Ok(answer),
             Written::NeedsEstimate(workflow) => {
                 estimate = Some(app.estimates.of(&app, &caller.tenant, workflow).await?);
@@ -71,11 +71,12 @@ pub(crate) async fn get(
 
 enum Written {
     Answer(Answer),
-    /// It is not over, and how long its workflow takes is to be looked up first.
+    /// The execution has not ended, and the usual duration of its workflow must be read first.
     NeedsEstimate(WorkflowId),
 }
 
-/// Writes the answer where the execution was read: it may be large, and no other request waits for it there.
+/// Writes the response on the thread that read the execution: it may be large, and no other request waits for that
+/// thread.
 fn written(
     app: &App,
     caller: &Caller,
@@ -103,13 +104,13 @@ pub(crate) struct Standing {
     execution_id: String,
     status: ExecutionStatus,
     progress: Progress,
-    /// What only people can move on.
+    /// Tasks for people that it waits for, or its pause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     waiting_for: Vec<Waiting>,
 }
 
-/// How it stands.
+/// Get the status of an execution
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/status", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)),
     responses((status = 200, body = Standing), Refusals))]
@@ -163,7 +164,7 @@ impl Drawn {
     }
 }
 
-/// Its definition as a picture, coloured by what became of each step.
+/// Draw the definition of an execution, coloured by the state of each step
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/graph", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Picture),
     responses((status = 200, description = "Mermaid (the default), Graphviz, SVG, or nodes and edges as JSON",

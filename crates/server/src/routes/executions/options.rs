@@ -1,4 +1,4 @@
-//! What a start may ask for, and whether it makes sense.
+//! Options of a start, and their validation.
 
 use crate::ids;
 use crate::problem::Problem;
@@ -17,12 +17,12 @@ use windlass_kernel::StartWhen;
 use windlass_store::{Options, Origin, Priority, Runner, Webhook};
 use windlass_worker::egress::Egress;
 
-/// Of the columns that other stores have for them.
+/// Maximum length of the columns that other stores have for them.
 const CORRELATION_MAX: usize = 100;
 const TAGS_MAX: usize = 100;
 const TAG_MAX: usize = 200;
 const URL_MAX: usize = 2_048;
-/// A year; who waits longer has forgotten.
+/// Maximum timeout: one year.
 const TIMEOUT_MAX_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -37,17 +37,17 @@ pub(crate) struct ExecuteRequest {
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ExecutionOptions {
-    /// Milliseconds from its start; time in the queue and while paused does not count.
+    /// Timeout in milliseconds, from the start; time in the queue and while paused does not count.
     #[schema(minimum = 1)]
     timeout: Option<u64>,
-    /// It stays queued until then.
+    /// Time until which it stays queued.
     #[schema(format = DateTime)]
     scheduled_at: Option<String>,
     priority: Option<Urgency>,
-    /// For nodes without a policy of their own; of workflows only.
+    /// Retry policy of nodes that have none of their own; for workflows only.
     #[schema(value_type = Option<RetryPolicyShape>)]
     retry_policy: Option<RetryPolicy>,
-    /// Of workflows only.
+    /// Failure mode; for workflows only.
     #[schema(value_type = Option<FailureModeName>)]
     failure_mode: Option<String>,
     #[schema(max_length = 2048)]
@@ -55,7 +55,7 @@ pub(crate) struct ExecutionOptions {
     webhook_events: Option<Vec<WebhookEvent>>,
     notify_on_complete: Option<bool>,
     notify_on_error: Option<bool>,
-    /// False: the answer comes when it has ended or waits for a person.
+    /// If false, the response is sent when the execution has ended or waits for a person.
     #[serde(rename = "async")]
     pub is_async: Option<bool>,
     pub dry_run: Option<bool>,
@@ -208,7 +208,7 @@ impl ExecutionOptions {
         }
     }
 
-    /// Where it leads is looked at again whenever something is sent there; what is wrong now is refused now.
+    /// The address is checked again at every delivery; an address that is not permitted now is refused now.
     fn webhook(&self, egress: &Egress) -> Result<Option<Webhook>, Problem> {
         let Some(url) = &self.webhook_url else {
             let given = [
@@ -231,7 +231,7 @@ impl ExecutionOptions {
     }
 }
 
-/// Refuses an address of a webhook that nothing could be sent to. Returns it in its canonical form.
+/// Refuses the address of a webhook that cannot receive requests. Returns it in its canonical form.
 pub(crate) fn check_webhook_url(field: &str, url: &str, egress: &Egress) -> Result<String, Problem> {
     let wrong = |message: String| Problem::invalid(field, message);
     let parsed = reqwest::Url::parse(url).map_err(|error| wrong(format!("is not a URL: {error}")))?;

@@ -45,7 +45,7 @@ pub(crate) struct RetryRequest {
     version: Option<Value>,
     /// The workflow that the version belongs to, if it is another one.
     workflow_id: Option<String>,
-    /// Answer what would happen, and start nothing.
+    /// Respond with the plan of the retry, and start nothing.
     #[serde(default)]
     dry_run: bool,
     /// In a dry run, the text of a definition that is not stored.
@@ -133,8 +133,8 @@ fn inputs_under(definition: &StoredDefinition, before: &Value, id: ExecutionId) 
 
 /// Retry an ended execution as a new execution
 ///
-/// Completed nodes are taken over with their results, and only failed iterations of a loop run again. A dry run answers
-/// what would happen and starts nothing. A completed execution needs `fromNode`.
+/// Completed nodes are taken over with their results, and only failed iterations of a loop run again. A dry run
+/// responds with the plan of the retry and starts nothing. A completed execution needs `fromNode`.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
     responses((status = 200, description = "The answer of a dry run", body = RetryPreview),
@@ -155,7 +155,7 @@ pub(crate) async fn retry(
         Ok::<_, Problem>((stored, net, definition))
     });
     let (stored, net, definition) = looked.await?;
-    // Checked after the look-up: an execution of another tenant is missing, whatever the request contains.
+    // Checked after the look-up: for an execution of another tenant, every request gets the same 404.
     check_request(&request)?;
     let replacement = find_replacement(&app, &caller, stored.origin.workflow, &request).await?;
     let is_editor = caller.role.may(Permission::Edit);

@@ -54,9 +54,9 @@ pub(crate) struct RepeatedFiring {
     /// The node before it that runs again, for the reason `follows`.
     #[serde(skip_serializing_if = "Option::is_none")]
     follows: Option<String>,
-    /// Whether running it again can change something outside.
+    /// Whether running it again can have side effects.
     side_effects: bool,
-    /// The failed execution that goes on where it failed, in a node that runs another workflow.
+    /// The failed execution that continues where it failed, in a node that runs another workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     child_execution_id: Option<String>,
 }

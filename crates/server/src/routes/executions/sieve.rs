@@ -1,7 +1,7 @@
-//! Filters of lists of executions that no index of the store has. A request looks at a bounded number of rows; with these
-//! filters, a page may have fewer entries than its limit and still have a cursor.
+//! Filters of lists of executions for which the store has no index. A request reads a bounded number of rows; with
+//! these filters, a page may have fewer entries than its limit and still have a cursor.
 
-use super::list::{Execution, Executions, LIST, Search};
+use super::list::{Execution, Executions, ExecutionsQuery, LIST};
 use crate::problem::Problem;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use windlass_kernel::ExecutionId;
 use windlass_store::{Catalog, ListedExecution, Query};
 use windlass_views::execution_id;
 
-/// Rows that one request looks at: a few ten milliseconds of reading.
+/// Maximum number of rows that one request reads, in a few ten milliseconds.
 const SCANNED_MAX: usize = 1_000;
 const CHUNK: usize = 200;
 const TEXT_MAX: usize = 200;
@@ -41,14 +41,14 @@ impl TriggerName {
 pub(super) struct Sieve {
     dialect: Option<String>,
     trigger: Option<TriggerName>,
-    /// In lower case.
+    /// The text in lower case.
     text: Option<String>,
 }
 
 impl Sieve {
-    /// Returns none if no such filter is requested.
-    pub(super) fn new(search: &Search) -> Result<Option<Sieve>, Problem> {
-        let Search { dialect, trigger, text, .. } = search;
+    /// Returns None if no such filter is requested.
+    pub(super) fn new(search: &ExecutionsQuery) -> Result<Option<Sieve>, Problem> {
+        let ExecutionsQuery { dialect, trigger, text, .. } = search;
         if dialect.as_deref().is_some_and(|name| Dialect::of_name(name).is_none()) {
             return Err(Problem::invalid("dialect", "is not the name of a dialect"));
         }

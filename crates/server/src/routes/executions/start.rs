@@ -32,24 +32,24 @@ use windlass_store::{
 };
 use windlass_views::{execution_id, workflow_id};
 
-/// What is known of a workflow when one of its executions starts.
+/// Data of a workflow that the start of an execution needs.
 #[derive(Debug, Clone)]
 struct Startable {
     version: Arc<Version>,
     estimate: Option<u64>,
 }
 
-/// Start an execution.
+/// Start an execution
 #[utoipa::path(post, path = "/api/v1/workflows/{workflowId}/execute", tag = TAG, security(("bearer" = [])),
     params(
         ("workflowId" = String, Path, description = "`wf_…`, or the bare UUID"),
-        ("X-Idempotency-Key" = Option<String>, Header, description = "The same key starts no second execution"),
+        ("X-Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key starts no second execution"),
     ),
     request_body = ExecuteRequest,
     responses(
-        (status = 202, body = Accepted, description = "It is queued"),
-        (status = 200, body = Outcome, description = "With `async: false`, what came of it; with `dryRun`, what was found"),
-        (status = 409, body = Refused, description = "The key was used for something else, or the workflow is not active"),
+        (status = 202, body = Accepted, description = "The execution is queued"),
+        (status = 200, body = Outcome, description = "With `async: false`, the result; with `dryRun`, the problems"),
+        (status = 409, body = Refused, description = "The key was used with another request, or the workflow is not active"),
         Refusals,
         BodyRefusals,
     ))]
@@ -96,7 +96,8 @@ pub(crate) async fn execute(
     Ok(begun.accepted(&app, &parts.headers).into_response())
 }
 
-/// What is usually in memory: the workflow, its newest version, its history. A parent is looked up.
+/// Returns data that is usually in memory: the workflow, its newest version, its estimate. A parent is read from the
+/// store.
 async fn startable(
     app: &Arc<App>,
     caller: &Caller,
@@ -131,7 +132,7 @@ async fn find_version(
     found.await?.ok_or_else(missing)
 }
 
-/// A workflow that may be started, with its newest version.
+/// Returns a workflow that may be started, with its newest version.
 async fn active(app: &App, caller: &Caller, workflow: WorkflowId) -> Result<Arc<Current>, Problem> {
     let missing = || Problem::not_found("workflow", &workflow_id(workflow.0));
     let current =
@@ -145,7 +146,7 @@ async fn active(app: &App, caller: &Caller, workflow: WorkflowId) -> Result<Arc<
     }
 }
 
-/// A version that the tenant may run now.
+/// Returns a version that the tenant may run now.
 async fn allowed(
     app: &Arc<App>,
     caller: &Caller,
@@ -157,8 +158,8 @@ async fn allowed(
     Ok(version)
 }
 
-/// The version that a retry runs once more. The rules are those of a start: its workflow is active, and the caller may
-/// start this version.
+/// Returns the version of a retry. The rules are those of a start: its workflow is active, and the caller may start
+/// this version.
 pub(crate) async fn startable_again(
     app: &Arc<App>,
     caller: &Caller,
@@ -171,7 +172,7 @@ pub(crate) async fn startable_again(
     Ok(version)
 }
 
-/// What is wrong with the inputs of a start.
+/// Returns the problems of the inputs of a start.
 async fn problems(app: &App, version: &Arc<Version>, start: &Start) -> Result<Vec<Detail>, Problem> {
     let (no_inputs, origin) = (Map::new(), &start.origin);
     let inputs = start.inputs.as_object().unwrap_or(&no_inputs);
@@ -185,7 +186,7 @@ async fn problems(app: &App, version: &Arc<Version>, start: &Start) -> Result<Ve
     Ok(found)
 }
 
-/// Names of secrets among the inputs of a plan that the tenant does not have.
+/// Returns problems with names of secrets in the inputs of a plan that the tenant does not have.
 async fn unknown_bindings(
     app: &App,
     tenant: &Tenant,
@@ -216,7 +217,7 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
     })
 }
 
-/// What a start comes from.
+/// Origin of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// A command of the folder's owner.
@@ -254,7 +255,7 @@ impl Trigger {
     }
 }
 
-/// An execution that was started now, or before with the same key.
+/// An execution that was started by this request, or by an earlier one with the same key.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub id: ExecutionId,
@@ -280,8 +281,8 @@ pub(crate) async fn begin(
     begin_version(app, caller, (workflow, None), start, overrides).await
 }
 
-/// Starts an execution, or returns the one that was started with the same key. A caller that lost the first answer gets it
-/// also when the start would be refused by now.
+/// Starts an execution, or returns the one that was started with the same key. A caller that lost the first response
+/// gets it again, even if the start would be refused by now.
 pub(crate) async fn begin_version(
     app: &Arc<App>,
     caller: &Caller,
@@ -321,17 +322,17 @@ async fn ask_engine(
             traces::trace_new(app, id);
             Ok(id)
         }
-        // The last place may be that of the same start, which came a moment before.
+        // The same start may have taken the last free place a moment before.
         Answer::Refused(full @ Refusal::NoRoom { .. }) => twin().await?.ok_or_else(|| full.into()),
-        Answer::Refused(Refusal::KeyTaken) => twin()
-            .await?
-            .ok_or_else(|| Problem::unavailable("the idempotency key is being forgotten; ask again")),
+        Answer::Refused(Refusal::KeyTaken) => {
+            twin().await?.ok_or_else(|| Problem::unavailable("the idempotency key is being deleted; retry"))
+        }
         other => Err(unexpected(other)),
     }
 }
 
-/// A client that hangs up changes nothing: the execution goes on. None: clients of the tenant keep too many answers waiting,
-/// and this one has to ask for the result later.
+/// Waits for the end of an execution. If the client disconnects, the execution continues. Returns None if clients of
+/// the tenant have too many unread responses; the caller has to request the result later.
 async fn finished(
     app: &App,
     caller: &Caller,
@@ -345,16 +346,17 @@ async fn finished(
         return Ok(None);
     }
     let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
-    let tell = move |loaded: &LoadedExecution<'_>| {
+    let write_answer = move |loaded: &LoadedExecution<'_>| {
         answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(loaded))))
     };
-    match view_execution(app, caller, &execution_id(id), tell).await? {
+    match view_execution(app, caller, &execution_id(id), write_answer).await? {
         Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => Ok(None),
         answer => answer.map(Some),
     }
 }
 
-/// What would fail as things stand is an error: inputs, secrets and definitions that it starts.
+/// Checks a start without starting it. Everything that would fail now is an error: inputs, secrets and definitions that
+/// it starts.
 async fn checked(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Answers to a start.
+//! Responses to a start.
 
 use super::links::Links;
 use crate::app::App;
@@ -17,14 +17,14 @@ use windlass_views::{
     Course, ExecutionError, ExecutionStatus, NodeExecution, NodeStatus, execution_id, time, workflow_id,
 };
 
-/// Executions that an estimate looks at.
-const LOOKED_AT: usize = 100;
-/// An estimate is not looked up again for so long: a start must not wait for history.
+/// Maximum number of executions that an estimate is computed from.
+const SAMPLES_MAX: usize = 100;
+/// Time for which an estimate is cached, because a start must not wait for history.
 const FRESH: Duration = Duration::from_secs(10);
-/// Workflows whose estimates are cached.
+/// Maximum number of workflows whose estimates are cached.
 const ESTIMATES: CacheBounds = CacheBounds { entries_max: 10_000, weight_max: u64::MAX };
 
-/// 202: it will run.
+/// 202: the execution is queued.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Accepted {
@@ -35,7 +35,7 @@ pub(crate) struct Accepted {
     status: String,
     #[schema(format = DateTime)]
     created_at: String,
-    /// Milliseconds: the median of what this workflow took before; null when there is none.
+    /// Median duration of earlier executions of the workflow, in milliseconds; null if there are none.
     estimated_duration: Option<u64>,
     links: Links,
 }
@@ -58,12 +58,12 @@ impl Accepted {
     }
 }
 
-/// Ids of executions begin with the millisecond of their creation (UUIDv7).
+/// Returns the time of creation. Ids of executions begin with its millisecond (UUIDv7).
 fn created_at(id: ExecutionId) -> Millis {
     Millis(i64::try_from(id.0 >> 80).unwrap_or(i64::MAX))
 }
 
-/// 200: it has ended, or waits for a person.
+/// 200: the execution has ended, or waits for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finished {
@@ -78,7 +78,7 @@ pub(crate) struct Finished {
     duration: Option<u64>,
     #[schema(value_type = Option<Object>)]
     outputs: Value,
-    /// By node.
+    /// Newest results by node.
     node_results: BTreeMap<String, NodeResult>,
 }
 
@@ -107,7 +107,7 @@ impl Finished {
 pub(crate) struct NodeResult {
     #[schema(value_type = NodeStatus)]
     status: &'static str,
-    /// What it gave: any JSON.
+    /// The output: any JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     output: Option<Arc<Value>>,
@@ -116,7 +116,7 @@ pub(crate) struct NodeResult {
     error: Option<ExecutionError>,
 }
 
-/// 200: nothing was started.
+/// 200: the result of a dry run. Nothing was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Checked {
     pub valid: bool,
@@ -124,17 +124,17 @@ pub(crate) struct Checked {
     pub warnings: Vec<crate::problem::Detail>,
 }
 
-/// What a start is answered with at once.
+/// Response to a start that is sent at once.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Outcome {
-    /// With `async: false`.
+    /// Result of a start with `async: false`.
     Finished(Box<Finished>),
-    /// With `dryRun`.
+    /// Result of a start with `dryRun`.
     Checked(Checked),
 }
 
-/// How long workflows usually take, looked up seldom.
+/// Usual durations of workflows, cached for a short time.
 #[derive(Debug)]
 pub struct Estimates {
     cached: Cache<WorkflowId, (Instant, Option<u64>)>,
@@ -147,20 +147,20 @@ impl Default for Estimates {
 }
 
 impl Estimates {
-    /// What was looked up a moment ago: milliseconds, or None without a completed execution.
+    /// Returns a cached estimate: milliseconds, or None without a completed execution.
     pub fn known(&self, workflow: WorkflowId) -> Option<Option<u64>> {
         let known = self.cached.get(&workflow);
         known.filter(|(at, _)| at.elapsed() < FRESH).map(|(_, estimate)| estimate)
     }
 
-    /// Milliseconds; None without a completed execution.
+    /// Returns an estimate in milliseconds; None without a completed execution.
     pub async fn of(&self, app: &App, tenant: &Tenant, workflow: WorkflowId) -> Result<Option<u64>, Problem> {
         if let Some(estimate) = self.known(workflow) {
             return Ok(estimate);
         }
         let of = tenant.clone();
         let readers = app.readers.of(tenant);
-        let durations = readers.look(move |reader| reader.durations(&of, workflow, LOOKED_AT)).await?;
+        let durations = readers.look(move |reader| reader.durations(&of, workflow, SAMPLES_MAX)).await?;
         let estimate = median(durations);
         self.cached.insert(workflow, (Instant::now(), estimate), 1);
         Ok(estimate)
@@ -177,10 +177,10 @@ fn median(mut durations: Vec<u64>) -> Option<u64> {
     }
 }
 
-/// 400 for inputs that do not fit.
+/// Returns the error 400 for invalid inputs.
 pub(crate) fn bad_inputs(details: Vec<crate::problem::Detail>) -> Problem {
     let first = details.first().map(|detail| format!("{}: {}", detail.path, detail.message));
-    let message = format!("the inputs do not fit: {}", first.unwrap_or_default());
+    let message = format!("the inputs are not valid: {}", first.unwrap_or_default());
     Problem { details, ..Problem::bad_request(message) }
 }
 

@@ -1,4 +1,4 @@
-//! New executions of plans. Everything that is wrong with a request is reported at once.
+//! New executions of plans. All problems of a request are reported at once.
 
 use super::{PlanExecution, PlanExecutionSpec, TAG, load};
 use crate::app::App;
@@ -33,13 +33,13 @@ pub(crate) struct NewPlanExecution {
 
 /// Execute a plan
 ///
-/// The cluster and the runner group may be left out where the plan determines them. Secrets are bound by name; their values
+/// The cluster and the runner group may be omitted if the plan determines them. Secrets are bound by name; their values
 /// are read when a worker takes the execution.
 #[utoipa::path(post, path = "/api/v1/plan-executions", tag = TAG, security(("bearer" = [])),
-    params(("X-Idempotency-Key" = Option<String>, Header, description = "The same key starts no second execution")),
+    params(("X-Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key starts no second execution")),
     request_body = NewPlanExecution,
     responses((status = 201, body = PlanExecution),
-        (status = 409, body = Refused, description = "The key was used for something else"), Refusals, BodyRefusals))]
+        (status = 409, body = Refused, description = "The key was used with another request"), Refusals, BodyRefusals))]
 pub(super) async fn create_plan_execution(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -86,7 +86,7 @@ async fn named_plan(
     Ok((id, plan))
 }
 
-/// Checks everything but the id of the plan, and returns where the execution runs.
+/// Checks everything but the id of the plan, and returns the placement of the execution.
 async fn check(
     app: &Arc<App>,
     caller: &Caller,
@@ -117,7 +117,7 @@ fn refuse(wrong: Vec<Detail>) -> Result<(), Problem> {
     Err(Problem { details: wrong, ..Problem::bad_request(message) })
 }
 
-/// Names that the plan does not declare.
+/// Returns names that the plan does not declare.
 fn undeclared(plan: &StoredPlan, spec: &PlanExecutionSpec) -> Vec<Detail> {
     let declared: BTreeSet<&str> = plan.document.params.iter().map(|param| param.name.as_str()).collect();
     let detail = |field: &str, name: &String| {
@@ -138,7 +138,7 @@ fn undeclared(plan: &StoredPlan, spec: &PlanExecutionSpec) -> Vec<Detail> {
     params.chain(spec.secrets.keys().filter_map(|name| detail("secrets", name))).collect()
 }
 
-/// Values that break their schema, parameters that are not bound or bound twice.
+/// Returns values that violate their schema, and parameters that are not bound or bound twice.
 async fn misfits(
     app: &Arc<App>,
     caller: &Caller,
@@ -156,7 +156,7 @@ async fn misfits(
     Ok(found.into_iter().map(|detail| Detail { path: place(&detail.path), ..detail }).collect())
 }
 
-/// The place of an input in the request.
+/// Returns the path of an input in the request.
 fn place(path: &str) -> String {
     let of_secret = path.strip_prefix("inputs.").and_then(|path| path.strip_prefix(SECRETS));
     match (of_secret, path.strip_prefix("inputs")) {

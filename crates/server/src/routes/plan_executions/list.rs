@@ -21,7 +21,8 @@ use windlass_store::{Catalog as _, ListedExecution, Query, Reader as _, Status, 
 use windlass_views::{execution_id, time};
 
 const LIST: Paged = Paged { name: "plan-executions", usual: 50, most: 500 };
-/// Executions of all dialects that one request looks at. Where those of plans are rare, a page is shorter than requested.
+/// Maximum number of executions of all dialects that one request reads. If those of plans are rare, a page is shorter
+/// than requested.
 const LOOKED_MAX: usize = 5_000;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -91,7 +92,7 @@ impl PlanPhase {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanExecutionList {
-    /// With phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status
+    /// Executions with phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status
     items: Vec<PlanExecution>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,

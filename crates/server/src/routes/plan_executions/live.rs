@@ -26,7 +26,8 @@ use windlass_protocol::Line;
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Position, Reader as _};
 
-/// Events that wait for the client. A client that does not read them is disconnected; it can continue at its cursor.
+/// Maximum number of events that wait for the client. A client that does not read them is disconnected; it can continue
+/// at its cursor.
 const WAITING_MAX: usize = 64;
 const SEND_MAX: Duration = Duration::from_secs(10);
 /// Chunks of the log that are read at a time.
@@ -45,7 +46,7 @@ pub(crate) struct LiveParams {
     cursor: Option<String>,
 }
 
-/// The place after a line: a chunk of the log, lines of the next one, and the generation of the execution, 0 before the
+/// Position after a line: a chunk of the log, lines of the next one, and the generation of the execution, 0 before the
 /// first one is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LogPlace {
@@ -71,7 +72,7 @@ impl LogPlace {
         })
     }
 
-    /// Goes on in a generation. The event is for clients that may have lines of an earlier one.
+    /// Continues in a generation. The event is for clients that may have lines of an earlier one.
     fn enter(&mut self, generation: u32) -> Option<LiveEvent> {
         let was = self.generation;
         self.generation = was.max(generation);
@@ -81,7 +82,7 @@ impl LogPlace {
 
 enum LiveEvent {
     Line(Value),
-    /// The execution began again, at another worker.
+    /// The execution restarted at another worker.
     Restart,
 }
 
@@ -95,7 +96,7 @@ struct LivePage {
 /// Follow the log of an execution of a plan
 ///
 /// Events are `message` with `{message, cursor, step, stream}`, and `signal` with `EOF` at the end of the execution, or
-/// `RESTART` where it began again. It begins with the first line, unless `cursor` names a later place.
+/// `RESTART` when it restarted. The stream begins with the first line, or at `cursor`.
 #[utoipa::path(get, path = "/api/v1/plan-executions/{id}/logs/live", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the execution"), LiveParams),
     responses((status = 200, content_type = "text/event-stream", body = String), Refusals))]
@@ -171,7 +172,7 @@ impl Reading {
         self.caller.check_credential(&self.app)?;
         let (caller, execution, params) = (self.caller.clone(), self.execution, self.params.clone());
         let read = move |reader: &mut SqliteReader| {
-            // The state is read before the log: what follows the end of an execution is not missed.
+            // The state is read before the log, so that no line before the end of an execution is missed.
             let stored = stored_of(reader, &caller, execution)?;
             let (phase, generation) = (stored.state.phase(), stored.state.head.generation);
             let mut page = read_page(reader, execution, &params, place)?;
@@ -214,13 +215,13 @@ fn read_page(
                 })));
             }
         }
-        // Also of a chunk without lines.
+        // Also stored for a chunk without lines.
         place = LogPlace { chunk: chunk.position.0, lines: 0, ..place };
     }
     Ok(LivePage { events, place, has_more, is_over: false })
 }
 
-/// Events on their way to the client.
+/// Events that are sent to the client.
 #[derive(Debug)]
 pub(crate) struct Events(mpsc::Receiver<Event>);
 

@@ -22,7 +22,7 @@ use windlass_store::{Position, Reader as _};
 
 /// Chunks of the log that are read at a time.
 const PAGE: usize = 64;
-/// Bytes of the log of a running step; the whole is there when it has ended.
+/// Maximum bytes of the log of a running step; the whole log is available when it has ended.
 const RUNNING_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -62,7 +62,7 @@ impl StreamName {
 
 /// Get the log of a step
 ///
-/// Of a step that has not ended, what it has printed so far. `Range` selects a part.
+/// For a step that has not ended, the output so far. `Range` selects a part.
 #[utoipa::path(get, path = "/api/v1/plan-executions/{id}/steps/{step}/logs", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the execution"), ("step" = String, Path, description = "Id of the step"),
         LogParams, ("Range" = Option<String>, Header, description = "`bytes=0-99`")),

@@ -1,4 +1,4 @@
-//! `/api/v1/plan-executions`: executions of plans in the words of plans, `{id, spec, status}`.
+//! `/api/v1/plan-executions`: executions of plans in the terms of plans, `{id, spec, status}`.
 
 mod create;
 mod list;
@@ -53,7 +53,7 @@ pub(crate) struct PlanExecution {
     status: Value,
 }
 
-/// What an execution of a plan was created with. Secrets are shown by name.
+/// Parameters of the request that created an execution of a plan. Secrets are shown by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PlanExecutionSpec {
@@ -86,7 +86,7 @@ impl PlanExecution {
             runner: runner.map(|runner| runner.group),
             ..bound(&shown)
         };
-        // The view has the shape of this response, without the place where it runs.
+        // The view has the form of this response, without its placement.
         let status = shown.view.get_mut("status").map(Value::take).unwrap_or_default();
         Some(PlanExecution { id: execution_id(loaded.facts.execution), spec, status })
     }

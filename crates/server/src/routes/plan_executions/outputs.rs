@@ -19,7 +19,7 @@ use windlass_store::Tenant;
 
 /// Get an output of a plan
 ///
-/// A text is sent as it is, other values as JSON. `Range` selects a part.
+/// A string is sent as text, other values as JSON. `Range` selects a part.
 #[utoipa::path(get, path = "/api/v1/plan-executions/{id}/outputs/{name}", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the execution"), ("name" = String, Path, description = "Name of the output"),
         ("Range" = Option<String>, Header, description = "`bytes=0-99`")),
@@ -131,7 +131,7 @@ fn open_artifact(
     Ok(drill_into(&whole, drill).map(|part| Content::Value(bytes_of(part, &Value::Null))))
 }
 
-/// Returns a text as it is, or decoded, and any other value as JSON.
+/// Returns a string as text, or decoded, and any other value as JSON.
 fn bytes_of(value: &Value, metadata: &Value) -> Vec<u8> {
     match value {
         Value::String(text) if metadata["encoding"] == "base64" => {

@@ -84,7 +84,7 @@ pub(in crate::routes) fn respond(
     fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     fields.insert(header::CONTENT_TYPE, media_type.clone());
     fields.insert(header::CONTENT_LENGTH, number(range.end - range.start));
-    // A browser must not show what a step wrote as a page of the server.
+    // A browser must not show the output of a step as a page of the server.
     fields.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     if status == StatusCode::PARTIAL_CONTENT {
         let shown = format!("bytes {}-{}/{length}", range.start, range.end.saturating_sub(1));
@@ -95,7 +95,7 @@ pub(in crate::routes) fn respond(
 
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
-    /// Also of a header with several ranges or of another unit, which a server may ignore.
+    /// The whole content is also sent for a header with several ranges or another unit, which a server may ignore.
     Whole,
     Part(Range<u64>),
     OutOfRange,

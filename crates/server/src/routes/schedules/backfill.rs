@@ -23,9 +23,9 @@ use windlass_store::{
 };
 use windlass_views::time;
 
-/// Occurrences of one backfill, and of the time that it looks at.
+/// Maximum number of occurrences of one backfill, and of its time span.
 const OCCURRENCES_MAX: usize = 1_000;
-/// Runs that are read to find the occurrences that have one: attempts count, too.
+/// Maximum number of runs that are read to find the occurrences that have one: attempts count, too.
 const RUNS_MAX: usize = 20_000;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -37,7 +37,7 @@ pub(crate) struct BackfillRequest {
     /// The last nominal time; not in the future
     #[schema(format = DateTime)]
     to: String,
-    /// Answers what would be created, and creates nothing
+    /// Respond with the runs that would be created, and create none
     #[serde(default)]
     dry_run: bool,
 }
@@ -50,9 +50,9 @@ pub(crate) struct Backfilled {
     created: usize,
 }
 
-/// Run the occurrences of a time in the past
+/// Run the occurrences of a past time
 ///
-/// Occurrences that ran, run or wait are left out; those that were skipped run. The overlap policy applies.
+/// Occurrences that ran, run or wait are left out; skipped ones run. The overlap policy applies.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/backfill", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule")), request_body = BackfillRequest,
     responses((status = 200, body = Backfilled), (status = 409, body = Refused, description = "Too many runs wait"),

@@ -30,21 +30,21 @@ use windlass_store::{
 };
 use windlass_views::workflow_id;
 
-/// Schedules of one tenant.
+/// Maximum number of schedules of one tenant.
 const SCHEDULES_MAX: usize = 20_000;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChangeParams {
-    /// Only checks the schedule and answers what it would be
+    /// Only check the schedule, and respond with the resulting one
     #[serde(default)]
     dry_run: bool,
 }
 
 /// Create a schedule
 ///
-/// JSON or YAML. Fields that are left out have their defaults.
+/// JSON or YAML. Omitted fields have their defaults.
 #[utoipa::path(post, path = "/api/v1/schedules", tag = TAG, security(("bearer" = [])), params(ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 201, body = ScheduleView), (status = 200, body = ScheduleView, description = "With `dry_run`"),
@@ -112,7 +112,7 @@ fn new_schedule(
     })
 }
 
-/// A tenant has a bounded number of schedules, and none once its storage is used up.
+/// Refuses a schedule beyond the maximum of the tenant, or when its storage is used up.
 pub(crate) async fn check_room(app: &App, caller: &Caller) -> Result<(), Problem> {
     app.storage.check(&caller.tenant)?;
     let tenant = caller.tenant.clone();
@@ -165,7 +165,7 @@ pub(super) async fn patch_schedule(
     change(&app, &caller, stored, document, params).await.map(Json)
 }
 
-/// Merges objects key by key. An object of another kind replaces the one before it: their fields are not the same.
+/// Merges objects key by key. An object of another kind replaces the previous one, because their fields differ.
 fn merge(into: &mut Value, changes: &Value) {
     let (Value::Object(fields), Value::Object(changes)) = (&mut *into, changes) else {
         *into = changes.clone();
@@ -201,7 +201,7 @@ async fn change(
     let is_same = spec.timetable == old.timetable;
     let (paused_at, from) = match (spec.enabled, stored.enabled) {
         (true, true) => (None, at),
-        // As a resume: the misfire policy decides about the time of the pause.
+        // As for a resume, the misfire policy applies to the time of the pause.
         (true, false) => (None, stored.paused_at.filter(|_| is_same).unwrap_or(at)),
         (false, true) => (Some(at), at),
         (false, false) => (stored.paused_at, at),
@@ -312,7 +312,7 @@ fn refuse_triggered(schedule: &StoredSchedule) -> Result<(), Problem> {
     )))
 }
 
-/// Refuses a workflow that the tenant does not have, and addresses that nothing could be sent to.
+/// Refuses a workflow that the tenant does not have, and addresses that cannot receive requests.
 async fn check_target(app: &App, caller: &Caller, spec: &ScheduleSpec) -> Result<(), Problem> {
     if let Some(url) = &spec.dead_letter_webhook {
         check_webhook_url("dead_letter_webhook", url, &app.settings.egress)?;
@@ -327,7 +327,7 @@ async fn check_target(app: &App, caller: &Caller, spec: &ScheduleSpec) -> Result
     }
 }
 
-/// Registers the definition of an http or shell target, unless the one before it is the same.
+/// Registers the definition of an http or shell target, unless it equals the previous one.
 async fn register_definition(
     app: &Arc<App>,
     caller: &Caller,

@@ -45,7 +45,7 @@ impl From<&StoredSchedule> for PausedSchedule {
 
 /// Pause a schedule
 ///
-/// No occurrence is planned until it is resumed. Runs that wait or are active are not changed.
+/// No occurrence is planned until it is resumed. Waiting and active runs are not changed.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule")),
     responses((status = 200, body = PausedSchedule), (status = 409, body = Refused), Refusals))]
@@ -68,7 +68,7 @@ pub(super) async fn pause_schedule(
 
 /// Resume a schedule
 ///
-/// The misfire policy decides about occurrences in the time of the pause.
+/// The misfire policy applies to occurrences in the time of the pause.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/resume", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule")),
     responses((status = 200, body = PausedSchedule), (status = 409, body = Refused), Refusals))]

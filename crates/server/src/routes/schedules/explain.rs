@@ -1,4 +1,4 @@
-//! Why the next run is when it is, and what became of past occurrences.
+//! Explanations of the next runs of a schedule, and of past occurrences.
 
 use super::{TAG, find};
 use crate::app::App;
@@ -62,7 +62,7 @@ pub(crate) struct PastOccurrence {
 
 /// Explain a schedule
 ///
-/// The answer says why the next runs are when they are, and why each past occurrence ran, was skipped or failed.
+/// The response explains the times of the next runs, and why each past occurrence ran, was skipped or failed.
 #[utoipa::path(get, path = "/api/v1/schedules/{id}/explain", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule"), ExplainParams),
     responses((status = 200, body = Explanation), Refusals))]
@@ -138,7 +138,7 @@ fn past_occurrences(schedule: &StoredSchedule, runs: &[StoredRun]) -> Vec<PastOc
     runs.chunk_by(is_same).filter_map(explain).collect()
 }
 
-/// Explains the newest attempt, with what an earlier one and a person have to do with it.
+/// Explains the newest attempt, with an earlier failed one and the person who started it.
 fn explain_chain(schedule: &StoredSchedule, chain: &[StoredRun], last: &StoredRun) -> String {
     let mut reason = explain_run(schedule, last);
     let before =

@@ -1,4 +1,4 @@
-//! `/api/v1/schedules`: times at which work begins by itself.
+//! `/api/v1/schedules`: times at which executions start by themselves.
 
 mod backfill;
 mod change;
@@ -55,7 +55,7 @@ pub(crate) struct ScheduleView {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     document: Map<String, Value>,
-    /// The workflow whose trigger made the schedule
+    /// The workflow whose trigger created the schedule
     workflow_id: Option<String>,
     #[schema(format = DateTime)]
     paused_at: Option<String>,

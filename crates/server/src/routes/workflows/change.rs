@@ -23,8 +23,8 @@ use windlass_store::{Applied, Entry, Target};
 
 /// Register the next version of a workflow
 ///
-/// Versions before it stay as they are, and executions stay with theirs. With `If-Match` it is registered only if that
-/// is still the newest version.
+/// Earlier versions do not change, and executions keep theirs. With `If-Match` the version is registered only if the
+/// named one is still the newest.
 #[utoipa::path(put, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id"),
         ("If-Match" = Option<String>, Header, description = "The ETag of the version that the change was made from")),
@@ -59,10 +59,10 @@ fn check_changeable(current: &Current) -> Result<(), Problem> {
     }
 }
 
-/// The version in `If-Match`; none, or `*`, takes any.
+/// Returns the version in `If-Match`; without the header, or with `*`, any version fits.
 fn expected(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let bad = || Problem::invalid("If-Match", "it must be the ETag of a version as in \"3\", or *");
+    let bad = || Problem::invalid("If-Match", "must be the ETag of a version, as in \"3\", or *");
     let text = value.to_str().map_err(|_| bad())?.trim();
     if text == "*" {
         return Ok(None);
@@ -74,7 +74,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkflowChange {
-    /// Only an active workflow is started
+    /// Status; only an active workflow can be started
     status: StatusName,
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn patch_workflow(
 
 /// Delete a workflow
 ///
-/// It is found and started no more. Its executions stay.
+/// It can no longer be found or started. Its executions stay.
 #[utoipa::path(delete, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id")),
     responses((status = 204), Refusals))]
@@ -116,7 +116,7 @@ pub(crate) async fn delete_workflow(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Of a workflow that is there; of another one nothing is written.
+/// Writes the change if the workflow exists.
 async fn keep(
     app: &App,
     caller: &Caller,

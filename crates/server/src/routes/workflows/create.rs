@@ -29,10 +29,10 @@ use windlass_store::{
 };
 use windlass_views::workflow_id;
 
-/// What a definition without a name is called.
+/// Name of a definition without a name.
 const UNNAMED: &str = "unnamed";
 
-/// Whether a definition is a copy of one that is stored: its hooks stay with the original until it has paths of its own.
+/// Whether a definition is a copy of a stored one. Its hooks belong to the original until it has paths of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
     Yes,
@@ -43,7 +43,7 @@ type Created = (StatusCode, HeaderMap, Json<Registered>);
 
 /// Register a definition as a new workflow
 ///
-/// YAML or JSON of any dialect, as it is: nothing stands around it.
+/// The body is a definition of any dialect, as YAML or JSON, without a wrapper.
 #[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", security(("bearer" = [])),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 201, body = Registered, headers(
@@ -64,7 +64,7 @@ pub(crate) async fn create_workflow(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duplicate {
-    /// The name of the copy; the name of the workflow and `(copy)` if it is left out
+    /// Name of the copy; by default the name of the workflow and `(copy)`
     #[schema(min_length = 1, max_length = 255)]
     name: Option<String>,
 }
@@ -100,7 +100,7 @@ fn created(registered: Registered) -> Created {
     (StatusCode::CREATED, headers, Json(registered))
 }
 
-/// Writes the definition as the target's next version. Without an error in it nothing was written before.
+/// Writes the definition as the target's next version, after it was checked for errors.
 pub(super) async fn register(
     app: &Arc<App>,
     caller: &Caller,
@@ -130,7 +130,7 @@ pub(super) async fn register(
     match copies {
         Copies::No => are_free(app, &caller.tenant, &claims, (target, &name)).await?,
         Copies::Yes => {
-            // The original goes on to start at these times; the copy does from its next version on.
+            // The schedules of the original stay; those of the copy begin with its next version.
             schedules.clear();
             let held = holders(app, &caller.tenant, &claims).await?;
             claims.retain(|claim| !held.iter().any(|(taken, _)| taken == claim));
@@ -170,7 +170,7 @@ pub(super) async fn register(
     Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
 }
 
-/// The id of a plan follows from its content, wherever it is registered. A workflow never becomes a plan.
+/// The id of a plan follows from its content, so a plan cannot become a version of a workflow, or the reverse.
 fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
     match target {
         Target::Identified(_) => Ok(target),
@@ -181,14 +181,15 @@ fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
     }
 }
 
-/// 412: the version that the caller has seen is not the newest any more.
+/// 412: the version that the caller has seen is no longer the newest.
 pub(super) fn changed_meanwhile() -> Problem {
     let message =
         "the workflow was changed or deleted meanwhile; get it, and send the change again with its ETag";
     Problem::new(ProblemCode::PreconditionFailed, message)
 }
 
-/// Those of the definition, and those about secrets and definitions that it uses and the tenant does not have yet.
+/// Returns warnings: those of the definition, and those about secrets and definitions that it uses and the tenant does
+/// not have yet.
 async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec<Detail>, Problem> {
     let mut warnings: Vec<Detail> = compiled.warnings_and_advice().map(Detail::from).collect();
     warnings.extend(missing_secrets(app, &caller.tenant, &compiled.manifest.secrets).await?);
@@ -200,7 +201,7 @@ async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec
     Ok(warnings)
 }
 
-/// Definitions that are started by name and that the tenant does not have.
+/// Returns the definitions that are started by name and that the tenant does not have.
 pub(crate) async fn missing_children(
     app: &App,
     caller: &Caller,
@@ -226,7 +227,7 @@ pub(crate) async fn missing_children(
     missing.await
 }
 
-/// 409 when another workflow of the tenant has a path of the definition.
+/// Returns 409 when another workflow of the tenant has a path of the definition.
 async fn are_free(
     app: &Arc<App>,
     tenant: &Tenant,
@@ -249,7 +250,7 @@ async fn are_free(
     }
 }
 
-/// Returns the workflows of the tenant that have these paths, each with what it has.
+/// Returns the workflows of the tenant that have these paths, each with its paths.
 async fn holders(
     app: &Arc<App>,
     tenant: &Tenant,
@@ -275,7 +276,7 @@ async fn holders(
         .await
 }
 
-/// Secrets that stood in the definition are in the vault before the definition is in the store.
+/// Secrets in the definition are stored in the vault before the definition is stored.
 async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled) -> Result<(), Problem> {
     let literals = std::mem::take(&mut compiled.literals);
     if literals.is_empty() {
@@ -297,7 +298,7 @@ async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled)
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Validation {
     valid: bool,
-    /// Null when the text is no definition at all
+    /// Null if the text is not a definition
     #[schema(value_type = Option<DialectName>)]
     dialect: Option<String>,
     name: Option<String>,
@@ -307,7 +308,7 @@ pub(crate) struct Validation {
 
 /// Check a definition
 ///
-/// Nothing is written.
+/// Nothing is stored.
 #[utoipa::path(post, path = "/api/v1/validate", tag = "workflows", security(("bearer" = [])),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Validation), Refusals, BodyRefusals))]
@@ -328,7 +329,7 @@ pub(crate) async fn validate(
     }))
 }
 
-/// Registers a plan whose actions are written out.
+/// Registers a plan with copies of its actions.
 pub(crate) async fn register_plan(
     app: &Arc<App>,
     caller: &Caller,

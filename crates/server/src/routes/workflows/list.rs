@@ -1,4 +1,4 @@
-//! Looking at workflows.
+//! Listing and showing workflows.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{StatusName, WorkflowSummary, WorkflowView, current, tagged};
@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use windlass_store::{Catalog, WorkflowQuery};
 
 const LIST: Paged = Paged { name: "workflows", usual: 50, most: 100 };
-/// Further back nobody looks; `search` finds what is there.
+/// Maximum offset; `search` finds workflows beyond it.
 const OFFSET_MAX: usize = 1_000_000;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -27,7 +27,7 @@ const OFFSET_MAX: usize = 1_000_000;
 pub(crate) struct WorkflowParams {
     #[param(inline)]
     status: Option<StatusName>,
-    /// A part of the name
+    /// Part of the name
     #[param(max_length = 255)]
     search: Option<String>,
     #[param(minimum = 1, maximum = 100)]
@@ -62,10 +62,10 @@ pub(crate) async fn list_workflows(
     let limit = LIST.limit(params.limit)?;
     let offset = params.offset.unwrap_or_default();
     if offset > OFFSET_MAX {
-        return Err(Problem::invalid("offset", format!("it must be at most {OFFSET_MAX}")));
+        return Err(Problem::invalid("offset", format!("must be at most {OFFSET_MAX}")));
     }
     if params.search.as_ref().is_some_and(|text| text.chars().count() > NAME_MAX) {
-        return Err(Problem::invalid("search", format!("it must have at most {NAME_MAX} characters")));
+        return Err(Problem::invalid("search", format!("must have at most {NAME_MAX} characters")));
     }
     let status = params.status.map(Into::into);
     let query = WorkflowQuery {
@@ -97,7 +97,7 @@ pub(crate) async fn get_workflow(
     app.answers.admit(&caller.tenant).await?;
     let current = current(&app, &caller, &id).await?;
     let (headers, answers) = (tagged(current.workflow.version), app.answers.clone());
-    // A definition is as large as a body may be.
+    // A definition can be as large as a body.
     let write = move || answers.json(&caller.tenant, &WorkflowView::of(&current));
     Ok((headers, app.run_blocking(write).await??))
 }

@@ -30,7 +30,7 @@ use windlass_kernel::NetDigest;
 use windlass_store::{StoredWorkflow, WorkflowStatus};
 use windlass_views::{time, workflow_id};
 
-/// A version that was registered.
+/// A registered version.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Registered {
@@ -74,7 +74,7 @@ pub(crate) struct WorkflowSummary {
     id: String,
     name: String,
     status: StatusName,
-    /// The newest
+    /// Number of the newest version
     #[schema(minimum = 1)]
     version: u32,
     #[schema(value_type = DialectName)]
@@ -90,9 +90,9 @@ pub(crate) struct WorkflowView {
     #[serde(flatten)]
     summary: WorkflowSummary,
     net_digest: String,
-    /// What was sent, as JSON
+    /// Definition as JSON
     definition: Value,
-    /// What was sent, as it was written. Secrets that stood in it are handles.
+    /// Definition as it was sent. Secrets in it are replaced by handles.
     source: String,
 }
 
@@ -160,13 +160,13 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(create::validate))
 }
 
-/// The caller's workflow of that id; what another tenant has is not there.
+/// Returns the caller's workflow of that id; those of other tenants are not found.
 pub(crate) async fn current(app: &App, caller: &Caller, id: &str) -> Result<Arc<Current>, Problem> {
     let found = app.definitions.current(&app.readers, &caller.tenant, ids::workflow(id)?).await?;
     found.ok_or_else(|| Problem::not_found("workflow", id))
 }
 
-/// The version as an entity tag: what `If-Match` is compared with.
+/// Returns the version as an entity tag, with which `If-Match` is compared.
 fn tagged(version: u32) -> HeaderMap {
     let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits can stand in a header");
     HeaderMap::from_iter([(header::ETAG, tag)])

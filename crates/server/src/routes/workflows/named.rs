@@ -1,4 +1,4 @@
-//! Workflows by name, for files: the file's name for itself is all that somebody who runs it knows.
+//! Workflows by name: a command that runs a file knows only the name in the file.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::create::{Copies, register};
@@ -29,8 +29,8 @@ pub(crate) struct Named {
 
 /// Make a definition the newest version of the workflow of that name
 ///
-/// The workflow is made if there is none. If its newest version is this text already, nothing is written: the same
-/// request may be sent again.
+/// The workflow is created if it does not exist. If its newest version has this text, nothing is written, so the
+/// request can be repeated.
 #[utoipa::path(put, path = "/api/v1/workflows", tag = "workflows", security(("bearer" = [])), params(Named),
     request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Registered, headers(("ETag" = String, description = "Its version"))),

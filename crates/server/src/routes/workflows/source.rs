@@ -25,7 +25,7 @@ impl FromRequest<Arc<App>> for Text {
         if !is_json && !kind.as_deref().is_some_and(|kind| YAML.contains(&kind)) {
             let shown = kind.as_deref().unwrap_or("nothing");
             let message = format!(
-                "the body is said to be {shown}; send application/json, application/yaml, text/yaml or text/plain"
+                "the media type {shown} is not supported; send application/json, application/yaml, text/yaml or text/plain"
             );
             return Err(Problem::unsupported(message));
         }
@@ -43,7 +43,8 @@ impl FromRequest<Arc<App>> for Text {
     }
 }
 
-/// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
+/// Compiles the definition as it will be stored: a literal secret in it gets a name that no other value of the tenant
+/// has.
 pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
     let text = hydrate(app, tenant, text).await?;
     let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
@@ -60,7 +61,7 @@ pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result
     app.compiling.run(tenant, bytes, compile_storable).await?
 }
 
-/// Compiled on a thread that may take its time.
+/// Compiles on a thread for blocking work.
 pub(crate) async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
     let text = hydrate(app, tenant, text).await?;
     let adapters = app.versions.adapters().clone();

@@ -1,4 +1,4 @@
-//! Versions of a workflow. Each stays as it was registered.
+//! Versions of a workflow. They never change.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{DialectName, current, hex, tagged};
@@ -59,9 +59,9 @@ pub(crate) struct VersionView {
     #[schema(value_type = DialectName)]
     dialect: String,
     net_digest: String,
-    /// What was sent, as JSON
+    /// Definition as JSON
     definition: Value,
-    /// What was sent, as it was written
+    /// Definition as it was sent
     source: String,
 }
 

@@ -19,7 +19,7 @@ use windlass_views::{ManualEnd, TaskRef, label};
 /// Maximum number of violations that are recorded for one task. Further ones are refused and audited only.
 const VIOLATIONS_MAX: usize = 100;
 
-/// What becomes of a signal.
+/// Result of a signal.
 pub(super) enum Judged {
     /// It was accepted before.
     Repeated(Option<Approvals>),
