@@ -1,5 +1,5 @@
-//! One input for one execution, with nothing else going on: no recovery, no worker, no other execution. For repairs in a
-//! data folder that no process holds.
+//! Decides one input for one execution without recovery, workers or other executions. It repairs a data folder that no
+//! process holds.
 
 use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
@@ -7,10 +7,10 @@ use crate::wake::{Answer, Effect, Fatal, Lookup, Now, Request, Wake};
 use windlass_kernel::{ExecutionId, Input};
 use windlass_store::{Audit, Store, StoreError};
 
-/// Turns of the lane for one input. A cancel takes a few; more mean that it does not come to an end.
+/// Maximum number of turns of the lane for one input. A cancel takes a few; more mean that it does not end.
 const TURNS_MAX: usize = 10_000;
 
-/// Decides the input and writes what follows from it. Mail to other executions is left in their inboxes.
+/// Decides the input and writes its consequences. Mail to other executions is left in their inboxes.
 pub fn give_alone<S: Store>(
     store: &mut S,
     execution: ExecutionId,
@@ -35,7 +35,7 @@ pub fn give_alone<S: Store>(
                 }
                 Effect::Fatal(fatal) => return Err(fatal),
                 Effect::Quarantined(_, what) => return Err(StoreError::Undecodable(what).into()),
-                // What the lane would do next is for the process that takes the folder.
+                // Further effects of the lane are left to the process that takes the folder.
                 Effect::Read(..)
                 | Effect::SessionOpen(..)
                 | Effect::Serve(..)
@@ -52,7 +52,7 @@ pub fn give_alone<S: Store>(
     Err(Fatal::Died)
 }
 
-/// What is needed to decide for one execution. Lists of work stay unread.
+/// Reads the data that a decision for one execution needs. Lists of work stay unread.
 fn is_of(lookup: &Lookup) -> bool {
     match lookup {
         Lookup::Execution(_) | Lookup::Net(_) | Lookup::Values(..) => true,

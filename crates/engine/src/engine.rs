@@ -1,5 +1,5 @@
-//! A lane on threads: the loop, the writer, the reader. While a large batch is on its way to the disk the loop
-//! continues to decide; a small one it writes itself, which is over before another thread would have begun.
+//! A lane on threads: the loop, the writer, the reader. While a large batch is being written, the loop continues to
+//! decide. It writes a small batch itself, which takes less time than handing it to another thread.
 
 use crate::fair::{FairThreads, WaitingMax};
 use crate::hands::{Hand, Hands};
@@ -22,19 +22,19 @@ use windlass_store::{Applied, Store, StoreError, Write};
 
 /// Maximum number of requests that wait for the loop; further callers wait until there is room.
 const REQUESTS_MAX: usize = 4_096;
-/// Requests taken in one turn before what was decided is handed to the disk.
+/// Maximum number of requests that are taken in one turn before the decisions are handed to the writer.
 const REQUESTS_PER_TURN_MAX: usize = 512;
-/// A batch up to this size is written by the loop itself when nothing else waits and no more than this is expected:
-/// handing it over costs more than deciding meanwhile would save.
+/// Maximum size of a batch that the loop writes itself when no other input waits and no more than this is expected:
+/// handing it over costs more time than deciding meanwhile would save.
 const WRITES_ON_THE_SPOT_MAX: usize = 8;
-/// Threads that make and check inputs of starts: one more than a tenant may hold.
+/// Threads that render and check inputs of starts: one more than a tenant may hold.
 const INPUTS_THREADS: usize = 2;
 /// Threads that serve resources to workers. They mostly wait for the disk, and a tenant may hold all but one.
 const RESOURCE_THREADS: usize = 5;
-/// The loop looks at the clock at least this often.
+/// Maximum time between two reads of the clock by the loop.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Callback with the executions that something happened to, after it is on disk. It is called from the engine's thread and
+/// Callback with the executions that changed, after the change is on disk. It is called from the engine's thread and
 /// must be quick.
 pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 
@@ -56,15 +56,15 @@ impl Asker {
         match (self, answer) {
             (Asker::Caller(reply), answer) => reply(answer),
             (Asker::Worker(mut reply), Answer::Reply(sent)) => reply(sent),
-            // The engine stops: without a reply the worker calls again.
+            // The engine stops: without a reply the worker repeats the call.
             (Asker::Worker(_), _) => {}
         }
     }
 }
 
-/// What the other threads have done.
+/// Results of the other threads.
 enum Happened<S> {
-    /// The store comes back with the answer.
+    /// The store is returned with the answer.
     Written(Box<S>, Result<Vec<Applied>, StoreError>),
     Found(ReadId, Result<Found, StoreError>),
     /// A thread ended in the middle of its work.
@@ -80,7 +80,7 @@ pub struct Engine {
     ended: Receiver<Option<Fatal>>,
 }
 
-/// Asks the engine; every caller has its own.
+/// A handle for requests to the engine; every caller has its own.
 #[derive(Debug, Clone)]
 pub struct Handle {
     requests: Sender<Asked>,
@@ -88,7 +88,7 @@ pub struct Handle {
 }
 
 impl Engine {
-    /// Starts the threads. What the last process left to be done is taken up at once.
+    /// Starts the threads. The unfinished work of the last process is continued at once.
     pub fn start<S: Store>(store: S, seed: u64) -> Result<Engine, StoreError> {
         Engine::start_with(store, Config { seed, ..Config::default() }, None)
     }
@@ -142,9 +142,9 @@ impl Engine {
         };
         let looping = spawn("lane", move || {
             let fatal = catch_unwind(AssertUnwindSafe(|| turn.run())).unwrap_or(Some(Fatal::Died));
-            // A caller after the end learns it from a reply that is dropped.
+            // A caller after the end gets a dropped reply.
             spawn("late", move || late.iter().for_each(drop));
-            // Several may wait for the end, and each must hear of it, now or later.
+            // Several callers may wait for the end, and each must be notified, now or later.
             spawn("ended", move || while has_ended.send(fatal.clone()).is_ok() {});
         });
         let handle = Handle { requests, recovered };
@@ -162,7 +162,7 @@ impl Engine {
         &self.ended
     }
 
-    /// Finishes and writes what was begun, answers everyone, and ends.
+    /// Finishes and writes started work, answers all callers, and ends.
     pub fn stop(self) -> Option<Fatal> {
         let _ = self.stop.send(());
         let fatal = self.ended.recv().unwrap_or(Some(Fatal::Died));
@@ -181,19 +181,19 @@ impl Handle {
         Handle { requests: bounded(0).0, recovered: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// Asks and is called back from the engine's thread: the callback must be quick. Blocks while too many wait.
-    /// After the engine has ended the callback is dropped without a call.
+    /// Sends a request. The answer is passed to a callback on the engine's thread, which must be quick. Blocks while
+    /// too many requests wait. After the engine has ended, the callback is dropped without a call.
     pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
         let _ = self.requests.send(Asked::Request(request, Box::new(reply)));
     }
 
-    /// Asks like [`Handle::ask`], unless too many wait: then it is not asked, and false is answered.
+    /// Sends a request like [`Handle::ask`], unless too many requests wait: then it returns false.
     #[must_use]
     pub fn try_ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) -> bool {
         self.requests.try_send(Asked::Request(request, Box::new(reply))).is_ok()
     }
 
-    /// Everything that the last process left to be done has been found.
+    /// Returns whether all unfinished work of the last process has been found.
     #[must_use]
     pub fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::Acquire)
@@ -211,7 +211,7 @@ impl Handle {
         self.requests.try_send(Asked::Attach(session, orders)).is_ok()
     }
 
-    /// Asks and waits; None when the engine has ended.
+    /// Sends a request and waits for the answer; None when the engine has ended.
     #[must_use]
     pub fn call(&self, request: Request) -> Option<Answer> {
         let (sender, receiver) = bounded(1);
@@ -243,7 +243,7 @@ fn write_batches<S: Store>(
     }
 }
 
-/// How long the disk takes for a batch is what everyone waits for, so it is measured.
+/// The duration of a batch on the disk is measured, because all callers wait for it.
 fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
     let began = Instant::now();
     let result = store.write(batch);
@@ -271,7 +271,7 @@ fn answer_lookups<S: Store>(
     }
 }
 
-/// Reports a thread that panics: its callers would wait for ever.
+/// Reports a thread that panics; otherwise its callers would wait forever.
 struct LastWords<'e, S>(&'static str, &'e Sender<Happened<S>>);
 
 impl<S> Drop for LastWords<'_, S> {
@@ -286,9 +286,9 @@ impl<S> Drop for LastWords<'_, S> {
 struct Turn<S: Store> {
     lane: Lane<Asker>,
     watch: Option<Watch>,
-    /// Not here while the writer has it.
+    /// None while the writer has it.
     store: Option<Box<S>>,
-    /// The loop wrote a batch itself.
+    /// Whether the loop wrote a batch itself.
     on_the_spot: Option<Happened<S>>,
     asked: Receiver<Asked>,
     happened: Receiver<Happened<S>>,
@@ -313,7 +313,7 @@ impl<S: Store> Turn<S> {
             if self.lane.is_recovered() {
                 self.recovered.store(true, Ordering::Release);
             }
-            // Decisions are over: what follows belongs to no single execution.
+            // The decisions are complete: the following effects belong to no single execution.
             self.hand.work();
             if let Some(end) = self.act() {
                 return end;
@@ -322,7 +322,7 @@ impl<S: Store> Turn<S> {
         }
     }
 
-    /// Waits for something to happen and takes all that has.
+    /// Waits for a message and takes all that have arrived.
     fn listen(&mut self) {
         match self.on_the_spot.take() {
             Some(written) => self.heard(written),
@@ -332,7 +332,7 @@ impl<S: Store> Turn<S> {
             self.heard(happened);
         }
         for _ in 0..REQUESTS_PER_TURN_MAX {
-            // A disk that has become free gets what is decided so far; the rest is decided while it writes.
+            // The disk is free and gets the decisions so far; the rest is decided while it writes.
             if self.lane.is_full() || !self.happened.is_empty() {
                 break;
             }
@@ -355,7 +355,7 @@ impl<S: Store> Turn<S> {
                 self.hand.work();
                 match asked {
                     Ok(asked) => self.take(asked),
-                    // Every handle is gone: no request can follow.
+                    // All handles are dropped: no request can follow.
                     Err(_) => self.wake(Wake::Stop),
                 }
             }
@@ -395,7 +395,7 @@ impl<S: Store> Turn<S> {
         });
     }
 
-    /// Does what the lane wants; `Some` ends the loop.
+    /// Performs the effects of the lane; `Some` ends the loop.
     fn act(&mut self) -> Option<Option<Fatal>> {
         let mut small = None;
         for effect in self.lane.take_effects() {
@@ -431,7 +431,7 @@ impl<S: Store> Turn<S> {
         None
     }
 
-    /// Comes last, so that no answer waits for the disk.
+    /// Runs last, so that no answer waits for the disk.
     fn write(&mut self, batch: Vec<Write>) {
         let expects_more = self.lane.in_flight() > WRITES_ON_THE_SPOT_MAX;
         if expects_more || !self.asked.is_empty() || !self.happened.is_empty() {
@@ -444,7 +444,7 @@ impl<S: Store> Turn<S> {
 
     fn hand_over(&mut self, batch: Vec<Write>) {
         let store = self.take_store();
-        // A writer that is gone has said so.
+        // A writer that has ended has reported it.
         let _ = self.batches.send((store, batch));
     }
 

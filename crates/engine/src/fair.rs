@@ -1,5 +1,5 @@
-//! Threads that tenants share in turn: work that takes as long as a tenant's definitions and values ask for. No tenant
-//! holds all threads, and tenants that wait are served one piece each.
+//! Threads that tenants share in turn, for work whose duration depends on a tenant's definitions and values. No tenant
+//! holds all threads, and waiting tenants are served one piece each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use windlass_store::Tenant;
 
-/// A piece of work; it is given what its thread owns.
+/// A piece of work. It gets the context of its thread.
 pub type Job<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// How much may wait.
+/// Maximum amount of waiting work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
     pub jobs: usize,
     pub bytes: usize,
 }
 
-/// Bounds of what waits, of one tenant and of all.
+/// Limits of the waiting work of one tenant, and of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingMax {
     pub tenant: Waiting,
@@ -25,23 +25,23 @@ pub struct WaitingMax {
 }
 
 impl WaitingMax {
-    /// For work that is on disk and comes back if it is dropped.
+    /// Limits for work that is on disk and is found again if it is dropped.
     pub const UNBOUNDED: WaitingMax = WaitingMax {
         tenant: Waiting { jobs: usize::MAX, bytes: usize::MAX },
         total: Waiting { jobs: usize::MAX, bytes: usize::MAX },
     };
 }
 
-/// Why work is not accepted.
+/// Reason for which work is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Too much of this tenant waits.
+    /// Too much work of this tenant waits.
     Tenant,
-    /// Too much of all tenants waits.
+    /// Too much work of all tenants waits.
     Total,
 }
 
-/// The threads. They end when this is dropped; what waits then is dropped undone.
+/// The threads. They end when this value is dropped; work that waits then is dropped undone.
 pub struct FairThreads<C> {
     shared: Arc<Shared<C>>,
     threads: Vec<JoinHandle<()>>,
@@ -57,7 +57,7 @@ struct Shared<C> {
 
 struct State<C> {
     tenants: BTreeMap<Tenant, Line<C>>,
-    /// Tenants with work that waits, the next one first.
+    /// Tenants with waiting work, the next one first.
     turns: VecDeque<Tenant>,
     jobs: usize,
     bytes: usize,
@@ -87,7 +87,7 @@ impl<C: Send + 'static> FairThreads<C> {
         Ok(threads)
     }
 
-    /// Enqueues work of a tenant; `bytes` is the memory that it holds while it waits.
+    /// Enqueues work of a tenant. `bytes` is the memory that it holds while it waits.
     pub fn submit(&self, tenant: &Tenant, bytes: usize, job: Job<C>) -> Result<(), Refused> {
         let mut state = self.shared.lock();
         let WaitingMax { tenant: each, total } = self.shared.max;
@@ -154,7 +154,7 @@ impl<C> Shared<C> {
 }
 
 impl<C> State<C> {
-    /// Takes one piece of the next tenant that holds fewer threads than it may.
+    /// Takes one piece of the next tenant that is below its maximum of threads.
     fn take(&mut self, each: usize) -> Option<(Tenant, Job<C>)> {
         let may_begin = |tenant: &Tenant| self.tenants.get(tenant).is_some_and(|line| line.running < each);
         let place = self.turns.iter().position(may_begin)?;

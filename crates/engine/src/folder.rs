@@ -1,5 +1,5 @@
-//! The data folder: its holder, and its layout. The lock dies with its process, so whoever gets it
-//! knows that the last holder is gone.
+//! The data folder: its holder, and its layout. The lock ends with its process, so a process that gets it knows that
+//! the last holder has ended.
 
 use crate::private::{make_private, tighten};
 use rustix::fs::{FlockOperation, flock};
@@ -8,7 +8,8 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a process that only reads the holder may have the lock, and how many of them are waited for.
+/// Maximum time for which a process that only reads the holder may have the lock, and the number of such processes that
+/// are waited for.
 const ASKER: Duration = Duration::from_millis(2);
 const ASKERS_MAX: u32 = 10;
 
@@ -31,8 +32,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if it is missing and takes it for this process; `what` says what the process does. The folder, and
-    /// what this process writes from now on, is for its user alone.
+    /// Creates the folder if it is missing and locks it for this process; `what` describes the process. The folder, and
+    /// all files that this process writes from now on, are for its user only.
     pub fn hold(path: &Path, what: &str) -> Result<Folder, FolderError> {
         let io = |source| FolderError::Io { path: path.to_owned(), source };
         make_private();
@@ -52,7 +53,7 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), _lock: lock })
     }
 
-    /// Who holds the folder at this moment; nothing is made or changed.
+    /// Returns the current holder of the folder; nothing is created or changed.
     pub fn holder(path: &Path) -> Result<Option<String>, FolderError> {
         let io = |source| FolderError::Io { path: path.to_owned(), source };
         let mut lock = match File::open(path.join("lock")) {
@@ -60,7 +61,7 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
-        // Shared, so that two who ask do not take each other for a holder.
+        // A shared lock, so that two processes that read the holder do not take each other for one.
         match flock(&lock, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(None),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(Some(holder(&mut lock))),
@@ -80,7 +81,7 @@ impl Folder {
     }
 }
 
-/// Those who ask for the holder have the lock for an instant: they are waited for.
+/// Processes that read the holder have the lock for an instant: they are waited for.
 fn exclusive(lock: &File) -> rustix::io::Result<()> {
     for _ in 0..ASKERS_MAX {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {

@@ -1,23 +1,22 @@
-//! What each thread of the engine has in hand. After a crash, and when a thread hangs, an operator must
-//! learn which execution it was.
+//! Current execution of each thread of the engine, for an operator who looks for the cause of a crash or a hang.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use windlass_kernel::ExecutionId;
 
-/// The hand of one thread. Called several times for each decision, so an implementation must be quick.
+/// Reports of one thread. They are called several times for each decision, so an implementation must be quick.
 pub trait Hand: Debug + Send + Sync {
-    /// The thread has this execution in hand, until it says something else.
+    /// The thread works on this execution until its next report.
     fn take(&self, execution: ExecutionId);
 
-    /// The thread works, and on no execution in particular.
+    /// The thread works, but not on one execution.
     fn work(&self);
 
-    /// The thread waits until there is something to do.
+    /// The thread waits for work.
     fn rest(&self);
 }
 
-/// The hands of all threads of an engine.
+/// The reporters of all threads of an engine.
 #[derive(Debug, Clone)]
 pub struct Hands {
     pub lane: Arc<dyn Hand>,
@@ -32,7 +31,7 @@ impl Default for Hands {
     }
 }
 
-/// A hand that is not watched.
+/// A reporter that does nothing.
 #[derive(Debug)]
 struct Unwatched;
 

@@ -1,5 +1,5 @@
-//! Ids of executions, and maps by ids. Ids are random or counted, and no outsider decides which of them are kept, so a hash that only
-//! spreads them is enough; it is the same in every run.
+//! Ids of executions, and maps by ids. Ids are random or counted, and no outsider can choose those that are stored, so
+//! a hash that only distributes them is enough. It is the same in every run.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,7 +33,7 @@ impl Hasher for IdHasher {
         }
     }
 
-    /// Both halves of the product, so that every bit of the number reaches every bit of the hash.
+    /// Combines both halves of the product, so that every bit of the number affects every bit of the hash.
     fn write_u64(&mut self, number: u64) {
         let product = u128::from(self.0 ^ number ^ SPREAD) * u128::from(SPREAD);
         self.0 = (product & LOW) as u64 ^ (product >> 64) as u64;
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn ids_that_differ_in_one_place_only_are_spread() {
-        // A table looks at the low bits first and at the highest seven then.
+        // A table uses the low bits and the highest seven bits.
         let check = |what: &str, hashes: Vec<u64>| {
             let low: HashSet<u64> = hashes.iter().map(|hash| hash & 0xfff).collect();
             let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();

@@ -1,9 +1,9 @@
-//! A lane: one loop that owns its executions. It is a machine without threads, disk or clock: [`Lane::wake`] takes
-//! one wake-up and the time, [`Lane::take_effects`] returns what must be done.
+//! A lane: one loop that owns its executions. It is a state machine without threads, disk or clock: [`Lane::wake`]
+//! takes one wake-up and the time, [`Lane::take_effects`] returns the effects.
 //!
-//! Inputs are decided at once on the state in memory, which runs ahead of the disk. What was decided collects in the
-//! open batch; when the batch before it is on disk, it is written as a whole, and only then answers, orders and mail
-//! of its commits go out (K7).
+//! Inputs are decided at once on the state in memory, which is ahead of the disk. Decisions collect in the open batch.
+//! When the previous batch is on disk, the open one is written as a whole, and only then the answers, orders and mail
+//! of its commits are sent (K7).
 
 mod agents;
 mod batch;
@@ -27,7 +27,7 @@ mod starts;
 mod timers;
 mod whole;
 
-/// How many rows each lookup reads at a time.
+/// Maximum number of rows that each lookup reads at a time.
 pub(crate) mod pages {
     pub use super::mail::PAGE as INBOX;
     pub use super::recovery::PAGE as RECOVERY;
@@ -61,29 +61,29 @@ use windlass_store::{Entry, Quarantine, StoredDefinition, WorkerSession};
 pub struct Config {
     /// Chooses execution ids, commit ids and random bits; the same seed and wake-ups give the same effects.
     pub seed: u64,
-    /// Idle executions kept in memory; others are loaded when something happens to them.
+    /// Maximum number of idle executions in memory; others are loaded when an input arrives.
     pub idle_max: usize,
-    /// How often mail from other processes is looked for.
+    /// Interval at which mail from other processes is read.
     pub inbox_poll_ms: u64,
     pub lease_ttl_ms: u64,
-    /// Someone wants to know to which executions something happened.
+    /// Whether the ids of changed executions are reported.
     pub watched: bool,
     pub check_child: ChildCheck,
-    /// What the engine's threads have in hand is published here.
+    /// Reporters of the current executions of the engine's threads.
     pub hands: Hands,
     pub resources: Arc<dyn Resources>,
-    /// Rules for the work of every session.
+    /// Rules of every session.
     pub rules: Arc<protocol::WorkerRules>,
-    /// Executions that are not worked on, as the store has them.
+    /// Quarantined executions, from the store.
     pub quarantined: Vec<(ExecutionId, Quarantine)>,
     /// Sessions of workers outside of this process that an earlier process opened.
     pub sessions: Vec<WorkerSession>,
-    /// Offers of the last process may belong to groups of such workers.
+    /// Whether offers of the last process may belong to groups of such workers.
     pub has_groups: bool,
 }
 
-/// Decides whether a sub-execution may start with its inputs, and returns the Net that it runs instead of that of its
-/// definition, if it runs another; `Err`: what is wrong. The engine knows no dialect. Never called on the lane's thread.
+/// Decides whether a sub-execution may start with its inputs, and returns the Net that it runs if that is not the Net
+/// of its definition; `Err` has the problem. The engine knows no dialect. Never called on the lane's thread.
 #[derive(Clone)]
 pub struct ChildCheck(Arc<CheckChild>);
 
@@ -110,7 +110,7 @@ impl ChildCheck {
 }
 
 impl Default for ChildCheck {
-    /// Every input fits, and every definition runs its own Net.
+    /// Accepts all inputs; every definition runs its own Net.
     fn default() -> ChildCheck {
         ChildCheck::new(|_, _, _| Ok(None))
     }
@@ -149,7 +149,7 @@ pub struct Lane<R> {
     random: u64,
     executions: Executions<R>,
     open: Batch<R>,
-    /// On its way to the disk.
+    /// The batch that is being written.
     syncing: Option<Batch<R>>,
     sessions: Sessions,
     groups: Groups<R>,
@@ -169,7 +169,7 @@ pub struct Lane<R> {
 }
 
 impl<R> Lane<R> {
-    /// Begins with recovery: what was offered, due or posted when the last process ended is looked up first.
+    /// Begins with recovery: work that was offered, due or posted when the last process ended is looked up first.
     #[must_use]
     pub fn new(config: Config, now: Now) -> Lane<R> {
         let mut config = config;
@@ -218,7 +218,7 @@ impl<R> Lane<R> {
         self.time_passes();
     }
 
-    /// Called when no further wake-up waits: hands the open batch to the disk if the disk is free.
+    /// Called when no further wake-up waits. Hands the open batch to the disk if the disk is free.
     pub fn settle(&mut self) {
         self.dispatch();
         self.flush();
@@ -235,7 +235,7 @@ impl<R> Lane<R> {
         std::mem::take(&mut self.effects)
     }
 
-    /// When the next `Tick` is wanted at the latest, in milliseconds from now.
+    /// Returns the time until the next `Tick` is wanted at the latest, in milliseconds.
     #[must_use]
     pub fn sleep_ms(&self) -> u64 {
         if self.stopping {
@@ -247,7 +247,8 @@ impl<R> Lane<R> {
         steady.chain(timer).min().unwrap_or(u64::MAX)
     }
 
-    /// The open batch is as large as one transaction should be: no more requests until it is handed over.
+    /// Returns whether the open batch has the size of one transaction: then no more requests are taken until it is
+    /// handed over.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.open.is_full()
@@ -259,7 +260,7 @@ impl<R> Lane<R> {
         self.sessions.held()
     }
 
-    /// Everything from before the start has been looked up and given to its execution.
+    /// Returns whether all work from before the start has been found and passed to its execution.
     #[must_use]
     pub fn is_recovered(&self) -> bool {
         self.recovery.is_over()
@@ -364,7 +365,7 @@ impl<R> Lane<R> {
 
     fn time_passes(&mut self) {
         if self.stopping {
-            // What comes due now is found in its row by the next process.
+            // A timer that is due now is found in its row by the next process.
             return;
         }
         self.due_timers();

@@ -1,4 +1,4 @@
-//! Files of a data folder are for their owner alone: they hold what tenants store, and keys.
+//! Permissions of a data folder: its files are for its owner only, because they contain data of tenants and keys.
 
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 /// Permissions of a file's group and of all others.
 const OTHERS: u32 = 0o077;
-/// Beginnings of the names of all that programs like this one make in a data folder.
+/// Prefixes of all names that this program creates in a data folder.
 const OWN: [&str; 9] = [
     "lock",
     "windlass.db",
@@ -26,14 +26,14 @@ const OWNER_TOKEN: &str = "owner.token";
 
 static INHERITED: OnceLock<u32> = OnceLock::new();
 
-/// Makes every file and folder that this process creates from now on private to its user. Returns the mask that the process
-/// was started with, which is right for programs that it runs on behalf of others.
+/// Makes all files and folders that this process creates from now on private to its user. Returns the previous mask,
+/// which is right for programs that it runs for users.
 pub fn make_private() -> u32 {
     *INHERITED.get_or_init(|| umask(Mode::from_raw_mode(OTHERS)).as_raw_mode())
 }
 
-/// Takes away the rights of others to a data folder that an earlier version made. A folder that holds other things, too, is
-/// a user's own: it keeps its mode, and only what is ours in it changes.
+/// Removes the rights of other users from a data folder that an earlier version created. A folder that also has other
+/// files belongs to a user: it keeps its mode, and only our files change.
 pub(crate) fn tighten(folder: &Path) -> io::Result<()> {
     if fs::metadata(folder)?.mode() & OTHERS == 0 {
         return Ok(());
@@ -54,11 +54,11 @@ pub(crate) fn tighten(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The content of a folder that no other user may enter need not be checked.
+/// The content of a folder that other users may not enter need not be checked.
 fn restrict(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        // Another process of ours may take a file away.
+        // Another process of ours may delete a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };

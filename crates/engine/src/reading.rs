@@ -1,4 +1,4 @@
-//! Lookups as a reader answers them.
+//! Execution of lookups by a reader.
 
 use crate::lane::{ChildCheck, end_of, pages};
 use crate::retries;
@@ -9,8 +9,8 @@ use windlass_store::{Reader, StoreError, StoredDefinition};
 
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
-/// Journal rows read at a time by the only reader of a lane: about as long as loading an execution takes, and everything
-/// else that is looked up waits for no more than that.
+/// Number of journal rows that the only reader of a lane reads at a time: it takes about as long as loading an
+/// execution, which bounds the delay of other lookups.
 const SHARED_PAGE: usize = 100;
 
 /// Rows of one execution that waited for its release: all of them, as many as its own limits allow.
@@ -50,7 +50,7 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &ChildCheck) ->
     })
 }
 
-/// The inputs of a start with their defaults; `Err` inside: what is wrong with them.
+/// Returns the inputs of a start with their defaults; the inner `Err` has their problem.
 fn inputs(
     reader: &mut impl Reader,
     wanted: &InputsLookup,
@@ -103,7 +103,7 @@ fn whole_result(reader: &mut impl Reader, reading: &ChildReading) -> Result<Opti
     Ok(net.and_then(|net| reading.outputs.child_result(&net, last)))
 }
 
-/// Records of one page of a journal, and whether others follow.
+/// Returns the records of one page of a journal, and whether others follow.
 fn page(
     reader: &mut impl Reader,
     execution: ExecutionId,
@@ -114,7 +114,7 @@ fn page(
     Ok((rows.into_iter().flat_map(|row| row.records).collect(), more))
 }
 
-/// The whole journal of an execution.
+/// Reads the whole journal of an execution.
 pub fn journal(reader: &mut impl Reader, execution: ExecutionId) -> Result<Vec<Record>, StoreError> {
     let mut records = Vec::new();
     loop {

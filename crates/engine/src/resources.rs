@@ -1,4 +1,4 @@
-//! What workers reach through the engine and the engine does not hold itself.
+//! Resources that workers reach through the engine and that the engine does not hold itself.
 
 use std::fmt::Debug;
 use windlass_protocol::{ErrorClass, Failure, NoRoom, ResourceAsk, ResourceReply, Rights, Variables};
@@ -7,8 +7,8 @@ use windlass_store::{Tenant, WorkflowId};
 /// Serves secrets, rights, large values and memories to units that workers hold. The lane has checked the fence, and the
 /// tenant is the one of the unit's execution.
 pub trait Resources: Debug + Send + Sync {
-    /// Returns why nothing more can be stored for the tenant, if so. Called for every dispatch: it must be quick and must
-    /// not wait.
+    /// Returns the reason for which nothing more can be stored for the tenant, if there is one. Called for every
+    /// dispatch: it must be quick and must not wait.
     fn no_room(&self, tenant: &Tenant) -> Option<NoRoom>;
 
     /// Serves one request. May wait: it is called from threads that tenants share in turn.

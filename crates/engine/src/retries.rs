@@ -1,5 +1,6 @@
-//! Plans of retries: an ended execution, read with its journal, and what a new execution takes over from it (R12). The
-//! plan is made where the journal is read, so that a long journal keeps no lane busy; a preview is the same plan.
+//! Plans of retries: an ended execution, read with its journal, and the records that a new execution takes over from it
+//! (R12). The plan is made by the thread that reads the journal, so that a long journal does not block a lane; a
+//! preview is the same plan.
 
 use crate::reading::journal;
 use crate::wake::{NotRetried, Refusal};
@@ -56,7 +57,7 @@ fn plan_records(old: &Net, journal: &[Record], new: &Net, retry: &Retry) -> Resu
     let from = match &retry.from {
         None => None,
         Some(from) => {
-            // That it has not ended is reported before a wrong step.
+            // The error that it has not ended takes precedence over a wrong step.
             can_be_retried(journal, Some(RetryPoint::Step(StepId(0))))?;
             Some(find_point(old, new, journal, from)?)
         }
@@ -96,7 +97,7 @@ fn step(net: &Net, name: &str) -> Result<StepId, NotRetried> {
 #[derive(Clone, Copy)]
 struct Firing {
     run: RunId,
-    /// None: it was skipped.
+    /// End of the firing; None if it was skipped.
     role: Option<FiringRole>,
     failed: bool,
 }
@@ -107,7 +108,7 @@ enum FiringRole {
     Final,
 }
 
-/// The firing that is named; without a number the first that failed and was not handled, else the newest.
+/// Finds the named firing; without a number the first that failed and was not handled, else the newest.
 fn firing(net: &Net, journal: &[Record], from: &RetryFrom) -> Result<RunId, NotRetried> {
     let firings = firings(journal, step(net, &from.step)?);
     let step = from.step.clone();
@@ -125,7 +126,7 @@ fn firing(net: &Net, journal: &[Record], from: &RetryFrom) -> Result<RunId, NotR
     }
 }
 
-/// In the order in which views number them.
+/// Firings in the order in which views number them.
 fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
     let mut found: Vec<Firing> = Vec::new();
     for record in journal {

@@ -1,5 +1,4 @@
-//! Everything that wakes a lane, and everything it wants done: two closed enums. A simulator sends the same values
-//! that the threads of a real engine do.
+//! Inputs and effects of a lane: two closed enums. A simulator sends the same values as the threads of a real engine.
 
 use crate::resources::ResourceRequest;
 use crate::retries::Past;
@@ -16,7 +15,7 @@ use windlass_store::{
     StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkerSession, WorkflowId, Write,
 };
 
-/// Time as a lane gets it. Instants in journals come from the wall clock; leases are counted on a clock that no one sets.
+/// Time of a lane. Times in journals come from the wall clock; leases are counted on a clock that is never set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     pub wall: Millis,
@@ -24,7 +23,7 @@ pub struct Now {
     pub steady: u64,
 }
 
-/// Event that a lane reacts to. `R` is how the caller is answered.
+/// Event that a lane reacts to. `R` identifies the caller of the answer.
 #[derive(Debug)]
 pub enum Wake<R> {
     Ask(Request, R),
@@ -42,23 +41,24 @@ pub enum Wake<R> {
 #[derive(Debug)]
 pub enum Effect<R> {
     Answer(R, Answer),
-    /// At most one batch is out at a time.
+    /// Writes a batch. At most one is being written at a time.
     Write(Vec<Write>),
     Read(ReadId, Lookup),
-    /// The session is open. The caller that registered gets its orders until it is over.
+    /// The session is open. The caller that registered gets its orders until it ends.
     SessionOpen(protocol::Registered, R),
     Order(protocol::SessionId, protocol::Order),
-    /// The session is over: no order for it follows.
+    /// The session has ended: no order for it follows.
     SessionOver(protocol::SessionId),
-    /// A worker needs something that the engine does not hold; its call is answered with a [`protocol::Reply::Resource`].
+    /// A worker needs a resource that the engine does not hold; its call is answered with a
+    /// [`protocol::Reply::Resource`].
     Serve(ResourceRequest, R),
-    /// To these executions something has happened that is on disk.
+    /// These executions have changed, and the changes are on disk.
     Changed(Vec<ExecutionId>),
     /// Everything is answered and on disk.
     Stopped,
-    /// Nothing more is done for this execution, for this reason. Its row is on the way to the disk.
+    /// All work on this execution stops, for this reason. Its row is being written.
     Quarantined(ExecutionId, String),
-    /// The lane must not go on: an invariant is broken or the store cannot be trusted.
+    /// The lane must not continue: an invariant is broken or the store cannot be trusted.
     Fatal(Fatal),
 }
 
@@ -77,35 +77,35 @@ pub struct ReadId(pub u64);
 pub enum Request {
     Define(Box<Definition>),
     Start(Box<Start>),
-    /// An ended execution is done again as a new one (R12).
+    /// Retries an ended execution as a new one (R12).
     Retry {
-        /// The id of the new one.
+        /// Id of the new execution.
         id: ExecutionId,
         retry: Retry,
-        /// The Net of the new one, if it is not that of its definition.
+        /// Net of the new execution, if it is not that of its definition.
         net: Option<Arc<Net>>,
         audit: Option<Box<Audit>>,
     },
     Give {
         execution: ExecutionId,
         input: Input,
-        /// Who asks for it: in the commit that does it, if one does.
+        /// Caller of the request: stored in the commit of the change, if there is one.
         audit: Option<Box<Audit>>,
     },
-    /// A quarantined execution is worked on again.
+    /// Releases a quarantined execution.
     Release {
         execution: ExecutionId,
         audit: Box<Audit>,
     },
-    /// What tenants may have at a time, from now on.
+    /// Sets the limits of tenants from now on.
     Limit(Limits),
-    /// Answered when the execution has ended or only people can move it.
+    /// Answered when the execution has ended or waits for people.
     Await(ExecutionId),
     /// Answered when it has ended or is paused for any reason.
     AwaitPause(ExecutionId),
     /// Rows of other tables than executions: all of them or, after a crash, none.
     Keep(Vec<Entry>),
-    /// How much there is to do.
+    /// Counts of waiting and running work.
     Load,
     /// Call of a worker outside of this process; answered with an [`Answer::Group`].
     Group(GroupCall),
@@ -124,7 +124,7 @@ pub enum GroupCall {
         /// Operations that the worker performs; None: all of its group.
         kinds: Option<BTreeSet<String>>,
     },
-    /// Answers the open claim of the session with what it has.
+    /// Answers the open claim of the session with its units so far.
     EndClaim { session: SessionKey },
     /// Renews the leases of everything that the worker still holds.
     Beat { session: SessionKey, held: Vec<protocol::Unit> },
@@ -158,18 +158,18 @@ pub struct SessionKey {
 #[derive(Debug, Clone, PartialEq)]
 pub enum GroupReply {
     Opened,
-    /// The tenant has as many sessions as it may have.
+    /// The tenant has reached its maximum number of sessions.
     TooManySessions {
         max: usize,
     },
     Claimed(Vec<protocol::Work>),
     Held {
-        /// Listed units that the session does not hold any more.
+        /// Listed units that the session no longer holds.
         lost: Vec<protocol::Unit>,
         /// Units that the worker has to stop.
         stop: Vec<protocol::Unit>,
     },
-    /// There is no such session, or its time has passed.
+    /// There is no such session, or it has expired.
     NoSession,
     /// The session does not hold the unit.
     NotHeld,
@@ -191,24 +191,24 @@ pub struct GroupLoad {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// Offers that wait for a free slot.
+    /// Number of offers that wait for a free slot.
     pub queued: usize,
-    /// Offers that workers have.
+    /// Number of offers that workers hold.
     pub in_flight: usize,
     pub slots: usize,
-    /// Executions in memory.
+    /// Number of executions in memory.
     pub live: usize,
-    /// Executions that are not worked on.
+    /// Number of quarantined executions.
     pub quarantined: usize,
-    /// What the last process left to be done has been taken up.
+    /// Whether all unfinished work of the last process has been found.
     pub recovered: bool,
-    /// Leases that were lost since the start.
+    /// Number of leases that were lost since the start.
     pub lost: u64,
-    /// What was decided since the start.
+    /// Number of decisions since the start.
     pub tally: Tally,
 }
 
-/// Counts of what was committed since the start.
+/// Counts of commits since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     pub started: u64,
@@ -240,27 +240,27 @@ impl Tally {
     }
 }
 
-/// What tenants may have at a time.
+/// Limits of tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     pub slots: SlotLimits,
     pub open: OpenLimits,
 }
 
-/// How many slots of workers one tenant may have at a time.
+/// Maximum number of slots of workers for one tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotLimits {
     pub each: Share,
-    /// Of tenants that have a limit of their own, or none.
+    /// Limits of tenants that have one of their own, or none.
     pub own: BTreeMap<Tenant, Option<usize>>,
 }
 
-/// A tenant's part of all slots.
+/// A tenant's share of all slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Share {
     #[default]
     All,
-    /// All but a quarter, and all but one at least: what never ends leaves room for other tenants.
+    /// All but a quarter of the slots, and all but one at least: endless work of one tenant leaves room for others.
     Fair,
     AtMost(usize),
 }
@@ -289,11 +289,11 @@ impl SlotLimits {
     }
 }
 
-/// How many executions of one tenant may be open. None: as many as begin.
+/// Maximum number of open executions of one tenant. None: no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenLimits {
     pub each: Option<usize>,
-    /// Of tenants that have a limit of their own, or none.
+    /// Limits of tenants that have one of their own, or none.
     pub own: BTreeMap<Tenant, Option<usize>>,
 }
 
@@ -306,7 +306,7 @@ impl OpenLimits {
 
 #[derive(Debug)]
 pub struct Start {
-    /// It names the definition.
+    /// Origin of the start, with its definition.
     pub origin: Arc<Origin>,
     /// Inputs of the caller. They replace the defaults and are never evaluated.
     pub inputs: serde_json::Value,
@@ -339,18 +339,18 @@ pub enum Answer {
         workflow: WorkflowId,
     },
     Started(ExecutionId),
-    /// The input took effect, or had before.
+    /// The input took effect, or had taken effect before.
     Accepted,
     Refused(Refusal),
     Rested(Phase),
     /// Reply to the call of a worker.
     Reply(protocol::Reply),
-    /// What became of each entry.
+    /// Result of each entry.
     Kept(Vec<Applied>),
     Load(Load),
     /// Reply to the call of a worker outside of this process.
     Group(GroupReply),
-    /// The lane stops; ask again after the restart.
+    /// The lane stops; retry after the restart.
     Stopping,
 }
 
@@ -401,7 +401,7 @@ pub enum Refusal {
     Unreadable(String),
 }
 
-/// Why an execution cannot be done again from there.
+/// Reason for which an execution cannot be retried from a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRetried {
     #[error("its definition has no step `{step}`; its steps are {}", .known.join(", "))]
@@ -428,7 +428,7 @@ fn explain_lost(steps: &[(String, RefusedStep)]) -> String {
     format!("completed work would be lost: {}", each.collect::<Vec<_>>().join("; "))
 }
 
-/// Describes why a completed step cannot be taken over, and what to do.
+/// Describes why a completed step cannot be taken over, and the repair.
 #[must_use]
 pub fn describe_lost(why: RefusedStep) -> &'static str {
     match why {
@@ -444,7 +444,7 @@ pub fn describe_lost(why: RefusedStep) -> &'static str {
     }
 }
 
-/// What a lane has to look up on disk before it can go on with an execution.
+/// Data that a lane has to look up on disk before it can continue with an execution.
 #[derive(Debug, Clone)]
 pub enum Lookup {
     Execution(ExecutionId),
@@ -455,7 +455,7 @@ pub enum Lookup {
     Past(Box<Retry>, Option<Arc<Net>>),
     /// The definition that a child's start names: that version, or the newest.
     Named(Tenant, Which, Option<u32>),
-    /// How a step-run ended that an agent asked for, looked for in one page of the journal from this version on.
+    /// End of a step-run that an agent asked for, searched in one page of the journal from this version on.
     End(ExecutionId, RunId, u64),
     /// The next page of the journal of an ended child.
     Result(Box<ChildReading>),
@@ -474,7 +474,7 @@ pub enum Lookup {
         after: Option<MailId>,
     },
     Inputs(Box<InputsLookup>),
-    /// How many executions of a tenant have not ended, counted up to this number.
+    /// Number of executions of a tenant that have not ended, counted up to this number.
     Open(Tenant, usize),
     /// Open offers of one execution.
     OffersOf(ExecutionId),
@@ -511,7 +511,7 @@ impl Lookup {
     }
 }
 
-/// The journal of an ended child, read page by page: between two pages the only reader answers what else is asked.
+/// Journal of an ended child, read page by page: between two pages the only reader serves other lookups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildReading {
     pub child: ExecutionId,
@@ -528,8 +528,8 @@ impl ChildReading {
     }
 }
 
-/// The whole inputs of an execution that is to start. They are rendered and checked on other threads than the lane's,
-/// because that takes as long as a definition asks for.
+/// Whole inputs of an execution that is to start. They are rendered and checked on threads other than the lane's,
+/// because the duration depends on the definition.
 #[derive(Debug, Clone)]
 pub struct InputsLookup {
     pub execution: ExecutionId,
@@ -563,7 +563,7 @@ pub enum Found {
     Past(Option<Box<Past>>),
     End(Option<protocol::AgentAnswer>),
     Result(Option<ChildResult>),
-    /// The page did not hold it; the journal continues at this version.
+    /// The page did not contain it; the journal continues at this version.
     EndLater(u64),
     /// The journal continues.
     ResultLater(Box<ChildReading>),
@@ -572,7 +572,7 @@ pub enum Found {
     Stops(Vec<Stop>),
     Unfinished(Vec<ExecutionId>),
     Inbox(Vec<StoredMail>),
-    /// `Err`: what is wrong with the inputs.
+    /// `Err` has the problem of the inputs.
     Inputs(Result<PreparedStart, String>),
     Open(usize),
 }

@@ -1,5 +1,5 @@
-//! Agents: what workers ask for while they work. A call is answered when what it began has ended, and the slot of the
-//! one who waits is lent to others meanwhile: the step it waits for may need it.
+//! Agents: requests that workers make while they work. A call is answered when the step or the hold that it began has
+//! ended. Meanwhile the slot of the waiting agent is lent to others, because the step it waits for may need it.
 
 use super::Lane;
 use super::deciding::{Pending, What};
@@ -15,7 +15,7 @@ use windlass_kernel::{
 use windlass_protocol as protocol;
 use windlass_protocol::AgentAnswer;
 
-/// Calls that wait. Nothing here is on disk: a worker that takes over asks again.
+/// Waiting calls. They are not on disk: a worker that takes over repeats them.
 #[derive(Debug)]
 pub(super) struct Agents<R> {
     waiting: BTreeMap<ExecutionId, Vec<Waiting<R>>>,
@@ -69,7 +69,7 @@ impl<R> Lane<R> {
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
-    /// The decision is on disk, now or since an earlier ask. The caller waits for what it began.
+    /// The decision is on disk, now or since an earlier call. The caller waits for the end of what it began.
     pub(super) fn agent_noted(&mut self, id: ExecutionId, input: &Input, reply: R) {
         let Input::Agent { run, fence, call, ask } = input else { return };
         let agent = unit(id, *run, *fence);
@@ -89,9 +89,9 @@ impl<R> Lane<R> {
                 let what = What::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
                 match live {
-                    // What ended the agent meanwhile may not be on disk yet.
+                    // The event that ended the agent meanwhile may not be on disk yet.
                     Some(_) => self.answer_when_written(id, pending, Answer::agent(AgentAnswer::Stale)),
-                    // It has left memory, which says nothing of the agent.
+                    // The execution has left memory, which does not mean that the agent has ended.
                     None => self.give(id, pending),
                 }
             }
@@ -109,14 +109,14 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Whether the disk has the execution on hold. An end of the hold that is not on disk yet does not count: the agent is
-    /// answered when it is.
+    /// Returns whether the execution is held according to the disk. An end of the hold that is not on disk yet does not
+    /// count: the agent is answered when it is.
     fn is_held_on_disk(&self, id: ExecutionId) -> bool {
         let held = self.executions.get(id).is_some_and(|live| live.state.head.held);
         held || self.unwritten_records(id).any(|records| records.iter().any(|one| ends_hold(&one.event)))
     }
 
-    /// Records of commits that are not on disk yet.
+    /// Returns records of commits that are not on disk yet.
     fn unwritten_records(&self, id: ExecutionId) -> impl Iterator<Item = &[Record]> {
         let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
         [self.open.records_of(id), syncing].into_iter().flatten().map(|records| records.as_slice())
@@ -146,7 +146,7 @@ impl<R> Lane<R> {
         self.sessions.lend(agent);
     }
 
-    /// These records are on disk.
+    /// Handles records that are on disk.
     pub(super) fn answer_agents(&mut self, id: ExecutionId, records: &[Record]) {
         if !self.agents.waiting.contains_key(&id) {
             return;
@@ -178,12 +178,13 @@ impl<R> Lane<R> {
     }
 }
 
-/// A hold ends when the execution is released, and when its outcome is decided: work in flight then runs to its end.
+/// Returns whether an event ends a hold: the execution was released, or its outcome is decided and work in flight runs
+/// to its end.
 fn ends_hold(event: &Event) -> bool {
     matches!(event.facet(), Facet::Life(LifeChange::Released | LifeChange::OutcomeDecided))
 }
 
-/// How a step-run ended, if these records say so.
+/// Returns the end of a step-run, if it is in these records.
 pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<AgentAnswer> {
     let mut all = records.iter().flat_map(|record| ends(record.event.facet()));
     all.find(|(run, _)| *run == wanted).map(|(_, answer)| answer)
@@ -206,7 +207,7 @@ fn ends(facet: Facet<'_>) -> Vec<(RunId, AgentAnswer)> {
     }
 }
 
-/// Why a call was refused, as its agent should know it.
+/// Returns the refusal of a call as the agent gets it.
 pub(super) fn refusal(rejected: &Rejected) -> Answer {
     Answer::agent(match rejected {
         Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {

@@ -1,4 +1,4 @@
-//! The open batch: what was decided while the batch before it is on its way to the disk.
+//! The open batch: decisions that are made while the previous batch is being written.
 
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
@@ -15,12 +15,13 @@ use windlass_store::{
     project,
 };
 
-/// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
+/// Maximum number of inputs of one execution in one commit: a thousand reports take a few commits, and no commit
+/// becomes too large.
 const INPUTS_PER_COMMIT_MAX: usize = 256;
-/// A commit with this many records takes no further input. With those of the last input, which the limits of a net
-/// bound to a few per firing, they stay below what a reader can number in one row: 2^16 messages.
+/// Number of records from which a commit takes no further input. With the records of the last input, which the limits
+/// of a net bound to a few per firing, a commit stays below the maximum of a row: 2^16 messages.
 const RECORDS_PER_COMMIT_MAX: usize = 8_192;
-/// Writes in one transaction: what a disk takes in a few tens of milliseconds.
+/// Maximum number of writes in one transaction: a disk takes a few tens of milliseconds for them.
 const WRITES_MAX: usize = 4_096;
 
 #[derive(Debug)]
@@ -28,9 +29,9 @@ pub(super) struct Batch<R> {
     pub commits: Vec<Building<R>>,
     places: IdMap<ExecutionId, usize>,
     pub writes: Vec<Write>,
-    /// What each write leads to.
+    /// Consequences of each write.
     thens: Vec<Then<R>>,
-    /// Answers that rest on what is not on disk yet.
+    /// Answers that depend on commits that are not on disk yet.
     pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
     /// Executions with inputs that wait for the next batch.
     pub deferred: Vec<ExecutionId>,
@@ -47,27 +48,27 @@ impl<R> Default for Batch<R> {
     }
 }
 
-/// What a write leads to once it is on disk.
+/// Consequence of a write once it is on disk.
 #[derive(Debug)]
 pub(super) enum Then<R> {
     Nothing,
     Verdict(R),
-    /// The session of a worker outside of this process is stored.
+    /// Stores the session of a worker outside of this process.
     Opened(R),
-    /// A worker's value is on disk.
+    /// Stores a worker's value.
     Stored(R),
     Defined(R, Arc<Net>),
     /// Sends queued work to its worker.
     Deliver(protocol::SessionId, Box<protocol::Work>),
     /// One of several entries; the last of them is answered for all.
     Kept(Option<R>),
-    /// The execution is worked on again.
+    /// Releases the execution from quarantine.
     Released(ExecutionId, R),
-    /// A list that met an execution which cannot be read is read again without it.
+    /// Repeats the read of a list that contained an execution which cannot be read.
     LookAgain(Lookup, List),
 }
 
-/// A commit while it grows.
+/// A commit to which inputs are added.
 #[derive(Debug)]
 pub(super) struct Building<R> {
     pub id: ExecutionId,
@@ -77,7 +78,7 @@ pub(super) struct Building<R> {
     pub records: Arc<Vec<Record>>,
     pub changes: Vec<Changes>,
     pub artifacts: Vec<Artifact>,
-    /// What was decided, to be answered, or decided again if someone else was first.
+    /// Decisions that are answered, or decided again if another writer was first.
     pub decided: Vec<(Pending<R>, Answer)>,
     pub answered: Vec<(RunId, Fence)>,
     pub consumed: Vec<MailId>,
@@ -90,11 +91,11 @@ pub(super) struct Building<R> {
     /// Offers without a worker that are withdrawn.
     pub withdrawn: Vec<(RunId, Fence)>,
     pub timers: Vec<DueTimer>,
-    /// It has mail for other executions.
+    /// Whether it has mail for other executions.
     posts: bool,
-    /// The execution waits for a worker that takes it as a whole.
+    /// Whether the execution waits for a worker that takes it as a whole.
     pub awaits_worker: bool,
-    /// The kernel stopped half way; the rest is a commit of its own.
+    /// Whether the kernel stopped half way; the rest is a commit of its own.
     pub goes_on: bool,
 }
 
@@ -156,7 +157,7 @@ impl<R> Batch<R> {
         self.commits.is_empty() && self.writes.is_empty() && self.answers.is_empty()
     }
 
-    /// Handing it over leads to no further decision.
+    /// Returns whether handing it over leads to no further decision.
     fn is_complete(&self) -> bool {
         self.deferred.is_empty() && !self.commits.iter().any(|commit| commit.goes_on)
     }
@@ -185,7 +186,7 @@ impl<R> Batch<R> {
         }
     }
 
-    /// Takes out the lease of an offer from the queue; false if it is not here.
+    /// Takes the lease of an offer from the queue out of the batch; false if it is not here.
     pub fn unlease(&mut self, unit: protocol::Unit) -> bool {
         let delivers = |then: &Then<R>| matches!(then, Then::Deliver(_, work) if work.unit == unit);
         let Some(place) = self.thens.iter().position(delivers) else { return false };
@@ -204,7 +205,7 @@ impl<R> Batch<R> {
         self.commits.push(building);
     }
 
-    /// The execution's next input belongs to the next commit.
+    /// Closes the commit of an execution: its next input belongs to the next commit.
     pub fn is_closed_for(&self, id: ExecutionId) -> bool {
         self.places.get(&id).and_then(|place| self.commits.get(*place)).is_some_and(Building::is_full)
     }
@@ -213,7 +214,7 @@ impl<R> Batch<R> {
         self.places.get(&id).and_then(|place| self.commits.get(*place)).map(|building| &building.records)
     }
 
-    /// Takes a commit out, because what it was decided on is not so.
+    /// Takes a commit out, because the state that it was decided on has changed.
     fn withdraw(&mut self, id: ExecutionId) -> Option<Building<R>> {
         let place = self.places.remove(&id)?;
         let taken = self.commits.remove(place);
@@ -233,7 +234,7 @@ impl<R> Lane<R> {
         let mut batch = std::mem::take(&mut self.open);
         self.groups.seal();
         if batch.commits.is_empty() && batch.writes.is_empty() {
-            // What these answers rest on is on disk by now.
+            // The commits that these answers depend on are on disk by now.
             return self.give_answers(batch.answers);
         }
         let mut writes = Vec::with_capacity(batch.commits.len() + batch.writes.len());
@@ -255,12 +256,12 @@ impl<R> Lane<R> {
         }
     }
 
-    /// The batch is on disk: now, and not before, everything it decided becomes visible (K7).
+    /// Handles a batch that is on disk: now, and not before, all its decisions become visible (K7).
     pub(super) fn written(&mut self, applied: Vec<Applied>) {
         let Some(batch) = self.syncing.take() else { return };
         let stands = applied.iter().take(batch.commits.len()).all(|one| matches!(one, Applied::Committed(_)));
         if stands && self.open.is_complete() {
-            // What was decided meanwhile is based on this batch: the disk need not wait for the answers.
+            // Decisions made meanwhile depend on this batch: the next write need not wait for the answers.
             self.flush();
         }
         if self.config.watched {
@@ -348,7 +349,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// What the answer rests on is on disk.
+    /// Returns whether the commits that the answer depends on are on disk.
     pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         let Some(reply) = pending.reply else { return };
         match (&pending.what, answer) {
@@ -390,7 +391,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// One commit less is on its way; callers that wait for the execution to rest are answered.
+    /// Counts down the commits in flight; callers that wait for the execution to rest are answered.
     fn caught_up(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         live.unwritten = live.unwritten.saturating_sub(1);
@@ -406,7 +407,7 @@ impl<R> Lane<R> {
         self.trim(id);
     }
 
-    /// An execution that waits may leave memory.
+    /// Removes an execution that waits from memory if possible.
     pub(super) fn rest(&mut self, id: ExecutionId) {
         let sessions = &self.sessions;
         self.executions.rest(id, self.config.idle_max, &|id| sessions.work_on(id));
@@ -419,7 +420,7 @@ impl<R> Lane<R> {
         self.rest(id);
     }
 
-    /// The id or the key was taken: that execution began before.
+    /// Handles a taken id or key: that execution began before.
     fn existed(&mut self, building: Building<R>, refusal: &Refusal) {
         self.forget(&building);
         let _ = self.executions.take(building.id);
@@ -431,7 +432,8 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Someone else wrote the execution first: everything decided since then is decided again on what they wrote.
+    /// Handles a conflict: another writer wrote the execution first, and all later decisions are repeated on its
+    /// commit.
     fn overtaken(&mut self, building: Building<R>) {
         let id = building.id;
         self.forget(&building);
@@ -462,7 +464,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Slots that were promised to offers which never came to be are free again.
+    /// Frees slots that were reserved for offers which were never written.
     fn forget(&mut self, building: &Building<R>) {
         for lease in &building.leases {
             self.groups.unassign(protocol::SessionId(lease.session.0));
@@ -471,7 +473,7 @@ impl<R> Lane<R> {
     }
 }
 
-/// The slot of an assignment that was not written is free again: the execution waits for another one.
+/// Frees the slot of an assignment that was not written: the execution waits for another one.
 fn without_assignment<R>(pending: Pending<R>) -> Pending<R> {
     let is_assignment =
         matches!(&pending.what, What::Input(input) if matches!(**input, Input::Assign { .. }));

@@ -1,4 +1,4 @@
-//! Inputs on their way through the kernel: waiting for their execution, decided, or refused.
+//! Inputs for the kernel: they wait for their execution, are decided, or are refused.
 
 use super::Lane;
 use super::batch::{Building, Then};
@@ -21,18 +21,18 @@ use windlass_kernel::{
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
 
-/// Something that waits for its execution or is being decided.
+/// An input that waits for its execution or is being decided.
 #[derive(Debug)]
 pub(super) struct Pending<R> {
     pub what: What,
     pub reply: Option<R>,
-    /// The inbox row it came from.
+    /// The inbox row of the input.
     pub mail: Option<MailId>,
-    /// Written with the commit of the change; a request that changes nothing is not audited.
+    /// Audit entry that is written with the commit of the change; a request that changes nothing is not audited.
     pub audit: Option<Box<Audit>>,
 }
 
-/// Caller that asks for a new execution.
+/// Caller that requests a new execution.
 #[derive(Debug)]
 pub(super) struct Asker<R> {
     pub reply: Option<R>,
@@ -43,7 +43,7 @@ pub(super) struct Asker<R> {
 /// State of an execution that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Ended, or only people can move it. What is held waits for its release.
+    /// Ended, or waiting for people. A held execution waits for its release.
     ForPeople,
     /// Ended, or paused for any reason.
     Paused,
@@ -52,9 +52,9 @@ pub(super) enum Rest {
 #[derive(Debug)]
 pub(super) enum What {
     Input(Box<Input>),
-    /// A worker's: answered with a verdict.
+    /// A call of a worker, answered with a verdict.
     Report(Box<Input>),
-    /// A worker's, on behalf of an agent: answered when what it begins has ended.
+    /// A call of a worker on behalf of an agent, answered when what it begins has ended.
     Agent(Box<Input>),
     Create(Box<Input>, Creation),
     Fork(Box<Forking>),
@@ -65,7 +65,7 @@ pub(super) enum What {
         fence: Fence,
         tenant: Tenant,
     },
-    /// The time of its start has come.
+    /// The start time has come.
     StartDue,
     /// A queued start has a slot.
     Begin {
@@ -81,7 +81,7 @@ pub(super) enum What {
         fence: Fence,
         session: protocol::SessionId,
     },
-    /// An offer goes to the worker that holds its execution.
+    /// Passes an offer to the worker that holds its execution.
     Inside {
         run: RunId,
         fence: Fence,
@@ -90,12 +90,12 @@ pub(super) enum What {
     WholeReady {
         fence: Fence,
     },
-    /// The worker that took an execution does not have it any more: answered with a verdict.
+    /// The worker that took an execution no longer has it: answered with a verdict.
     WholeEnded {
         fence: Fence,
         failure: Option<Box<protocol::Failure>>,
     },
-    /// The worker of an offer does not name it: it may not have heard of it.
+    /// The worker of an offer does not list it: it may not have received it.
     Again {
         run: RunId,
         fence: Fence,
@@ -111,14 +111,14 @@ pub(super) enum What {
         run: RunId,
         fence: Fence,
     },
-    /// A worker outside of this process reports again what it may have reported before.
+    /// A worker outside of this process repeats a report.
     Repeat {
         input: Box<Input>,
         run: RunId,
         fence: Fence,
         tenant: Tenant,
     },
-    /// An offer from before the start is queued where it belongs.
+    /// An offer from before the start is queued again.
     Sort {
         run: RunId,
         fence: Fence,
@@ -132,7 +132,7 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Returns the answer to an input that no execution decides: a worker learns that its work is stale.
+    /// Returns the answer to an input that no execution decides: the work of a worker is stale.
     pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
         match self {
             What::Report(_) | What::Repeat { .. } | What::WholeReady { .. } | What::WholeEnded { .. } => {
@@ -146,7 +146,7 @@ impl What {
     }
 }
 
-/// A start whose whole inputs are being made.
+/// A start whose whole inputs are being rendered.
 #[derive(Debug)]
 pub(super) struct Starting {
     id: ExecutionId,
@@ -169,7 +169,7 @@ impl<R> Pending<R> {
 }
 
 impl<R> Lane<R> {
-    /// The tenant has room for it.
+    /// Continues a start for which the tenant has room.
     pub(super) fn start(&mut self, start: Start, reply: R) {
         let Some(definition) = start.origin.definition else {
             return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
@@ -245,7 +245,7 @@ impl<R> Lane<R> {
         self.insert_new(id, net, origin, asker.pending(what));
     }
 
-    /// An execution that is not on disk yet. What came for it before its beginning follows it.
+    /// Creates an execution that is not on disk yet. Inputs that arrived before its creation follow it.
     pub(super) fn insert_new(
         &mut self,
         id: ExecutionId,
@@ -263,7 +263,7 @@ impl<R> Lane<R> {
         self.resume(id);
     }
 
-    /// In order, as soon as the execution is in memory and nothing is in the way.
+    /// Decides inputs in order, as soon as the execution is in memory and not blocked.
     pub(super) fn give(&mut self, id: ExecutionId, pending: Pending<R>) {
         if self.quarantined.holds(id) {
             return self.turn_away(id, pending);
@@ -281,7 +281,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Continues with inputs that wait, until one is blocked again.
+    /// Continues with waiting inputs, until one is blocked again.
     pub(super) fn resume(&mut self, id: ExecutionId) {
         while let Some(live) = self.executions.get_mut(id)
             && !live.blocked
@@ -386,7 +386,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Returns the cursor of an attempt whose time is up.
+    /// Returns the cursor of an attempt that timed out.
     fn checkpoint_of(&self, id: ExecutionId, pending: &Pending<R>) -> Option<((RunId, Fence), Arc<Value>)> {
         let What::Input(input) = &pending.what else { return None };
         let Input::TimerDue(Timer::Attempt { run, fence }) = **input else { return None };
@@ -448,7 +448,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Values that a decision asked for: of commits that are not on disk yet, else from the disk.
+    /// Returns values that a decision needs: from commits that are not on disk yet, else from the disk.
     pub(super) fn need(&mut self, id: ExecutionId, pending: Pending<R>, needs: Vec<Need>) {
         let mut found = Values::default();
         let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
@@ -456,7 +456,7 @@ impl<R> Lane<R> {
             let mut part = Values::default();
             let is_here = |need: &&Need| !spans_commits(need);
             part.load(records, &needs.iter().filter(is_here).cloned().collect::<Vec<_>>());
-            // That there is no answer in one of them says nothing about the other.
+            // If one of them has no answer, the other may still have one.
             part.answers.retain(|_, answer| answer.is_some());
             take_over(&mut found, part);
         }
@@ -472,7 +472,8 @@ impl<R> Lane<R> {
         self.read_missing(id);
     }
 
-    /// Reads the values that a blocked execution waits for. Those of many commits are read when all of them are on disk.
+    /// Reads the values that a blocked execution waits for. Those of many commits are read when all of them are on
+    /// disk.
     pub(super) fn read_missing(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         if live.missing.is_empty() || (live.unwritten > 0 && live.missing.iter().any(spans_commits)) {
@@ -485,7 +486,7 @@ impl<R> Lane<R> {
     pub(super) fn values_found(&mut self, id: ExecutionId, needs: &[Need], mut found: Values) {
         for need in needs {
             match need {
-                // Nothing was answered under that fence, or its value is not stored any more.
+                // No answer exists under that fence, or its value is no longer stored.
                 Need::Answer(run, fence) => drop(found.answers.entry((*run, *fence)).or_default()),
                 Need::Artifact(key) => drop(found.artifacts.entry(key.clone()).or_default()),
                 Need::Output(_) | Need::Items(_) if !holds(&found, need) => {
@@ -525,7 +526,7 @@ impl<R> Lane<R> {
         self.rest(id);
     }
 
-    /// An answer that rests on a decision which is not on disk waits for it: a crash would make it untrue.
+    /// Delays an answer that depends on a decision which is not on disk: a crash would make it untrue.
     pub(super) fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         if self.executions.get(id).is_some_and(|live| live.unwritten > 0) {
             self.open.answers.push((id, pending, answer));
@@ -534,7 +535,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Mail that led to no commit is taken out of the inbox all the same.
+    /// Mail that led to no commit is still taken out of the inbox.
     pub(super) fn settle_mail(&mut self, mail: Option<MailId>, refused: Option<String>) {
         if let Some(mail) = mail {
             self.open.write(Write::Settle { mail, refused }, Then::Nothing);
@@ -560,7 +561,7 @@ fn verdict(rejected: &Rejected) -> protocol::Verdict {
     }
 }
 
-/// Whether a value follows from the records of many commits: iterations and firings.
+/// Returns whether a value follows from the records of many commits: iterations and firings.
 fn spans_commits(need: &Need) -> bool {
     match need {
         Need::Results(_) | Need::Firings => true,
@@ -588,14 +589,14 @@ fn take_over(values: &mut Values, found: Values) {
     values.answers.extend(found.answers);
 }
 
-/// What later decisions may ask for stays at hand, at least until it is on disk. The state is the one before.
+/// Keeps values that later decisions may need, at least until they are on disk. The state is the one before.
 fn remember<R>(live: &mut Live<R>, decision: &Decision) {
     let Live { values, net, .. } = live;
     for Artifact { key, bytes } in &decision.artifacts {
         let value = serde_json::from_slice(bytes).map(Arc::new);
         values.artifacts.insert(key.clone(), value.ok());
     }
-    // They were read for this decision, and the execution may have gone on since.
+    // They were read for this decision, and the execution may have continued since.
     values.results.clear();
     values.firings = None;
     for record in &decision.records {

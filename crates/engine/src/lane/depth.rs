@@ -1,12 +1,12 @@
-//! Values from outside that are nested too deep are refused before they are part of a decision: a journal must be
-//! readable, whatever was reported.
+//! Refuses values from outside that are nested too deep before they are part of a decision: every value in a journal
+//! must be readable.
 
 use windlass_kernel::{
     AgentAsk, ChildResult, ErrorClass, Failure, Input, Outcome, Rejected, WorkResult, any_of,
 };
 use windlass_protocol::{TOO_DEEP, TOO_DEEP_CODE, is_too_deep};
 
-/// What ends a step becomes its failure; everything else is refused.
+/// A value that ends a step becomes its failure; all other inputs with such values are refused.
 pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
     let deep = match input {
         Input::Report(report) => {

@@ -1,4 +1,4 @@
-//! Offers on their way to workers, and the work as a worker gets it.
+//! Dispatch of offers to workers, and the work that a worker gets.
 
 use super::Lane;
 use super::batch::Then;
@@ -15,7 +15,8 @@ use windlass_kernel::{
 use windlass_protocol as protocol;
 use windlass_store::{DueTimer, Lease, Session, Tenant, WHOLE, Write};
 
-/// A worker says itself when an attempt took too long; this much later the engine does not wait for it any more.
+/// Time after the timeout of an attempt at which the engine stops waiting for the worker, which normally reports the
+/// timeout itself.
 const ATTEMPT_GRACE_MS: u64 = 1_000;
 
 pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol::Unit {
@@ -23,7 +24,7 @@ pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol
 }
 
 impl<R> Lane<R> {
-    /// Free slots take what is next.
+    /// Fills free slots with the next offers.
     pub(super) fn dispatch(&mut self) {
         self.dispatch_groups();
         self.dispatch_runners();
@@ -40,7 +41,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Gives a new offer to a free slot in its own commit, if no other waits longer and its values are in memory.
+    /// Leases a new offer to a free slot in its own commit, if no other waits longer and its values are in memory.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         if self.takes_whole(id) {
             return self.offer_inside(id, run, fence);
@@ -69,7 +70,7 @@ impl<R> Lane<R> {
         self.sessions.hold(session, unit(id, run, fence), tenant, now);
     }
 
-    /// A queued offer has its turn.
+    /// Dispatches the next queued offer.
     pub(super) fn hand_out(&mut self, id: ExecutionId, run: RunId, fence: Fence, tenant: Tenant) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
@@ -80,7 +81,7 @@ impl<R> Lane<R> {
             None => None,
         };
         self.queue.left(&tenant);
-        // Queued twice: by recovery and by this process.
+        // The offer was queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
         if self.route(id, run).is_some() || self.takes_whole(id) || self.runner_of(id).is_some() {
@@ -105,7 +106,7 @@ impl<R> Lane<R> {
         self.open.write(write, Then::Deliver(session, Box::new(work)));
     }
 
-    /// What the worker gets; None when the offer is not open any more, `Err` when values have to be read first.
+    /// Returns the work for the worker; None when the offer is no longer open, `Err` when values have to be read first.
     pub(super) fn work(
         &self,
         id: ExecutionId,
@@ -140,8 +141,8 @@ impl<R> Lane<R> {
     }
 }
 
-/// Whether the execution has asked all its open work to stop. An offer that is still queued then has no worker that
-/// could answer, neither in this process nor after a crash.
+/// Returns whether the execution has asked all its open work to stop. An offer that is still queued then has no worker
+/// that could answer, neither in this process nor after a crash.
 pub(super) fn has_asked_to_stop(state: &Execution<'_>) -> bool {
     let stops = |decided: Decided| matches!(decided.cause, Cause::Timeout | Cause::Cancel);
     state.phase() == Phase::Draining && state.head.decided.is_some_and(stops)
@@ -204,7 +205,7 @@ fn scope<R>(live: &Live<R>, run: &StepRun, spec: &Value) -> Result<protocol::Sco
     })
 }
 
-/// Programs of nodes see all inputs by name: what a caller sent under the name of a node is no result of that node.
+/// Programs of nodes see all inputs by name. An input with the name of a node is not a result of that node.
 fn inputs_named_like_steps<R>(
     live: &Live<R>,
     given: &[(String, Arc<Value>)],
@@ -216,7 +217,7 @@ fn inputs_named_like_steps<R>(
     names.filter(|name| live.net.find(name).is_some() && !is_given(name)).cloned().collect()
 }
 
-/// The value, or the large value that it refers to; None while that one is read, or if it is lost.
+/// Returns the value, or the large value that it refers to; None while that value is being read, or if it is lost.
 fn resolve<'l, R>(live: &'l Live<R>, value: &'l Value, needs: &mut Vec<Need>) -> Option<&'l Value> {
     let Some(key) = windlass_artifact::key(value) else { return Some(value) };
     match live.values.artifacts.get(key) {
@@ -228,7 +229,7 @@ fn resolve<'l, R>(live: &'l Live<R>, value: &'l Value, needs: &mut Vec<Need>) ->
     }
 }
 
-/// The loops around that the work reads: they have no output while they go on.
+/// Returns the enclosing loops that the work reads: they have no output while they run.
 fn around<R>(live: &Live<R>, run: &StepRun, needs: &mut Vec<Need>) -> Vec<(String, protocol::Iter)> {
     let reads = &live.net.step(run.step).reads;
     let outwards = |(of, _): &(RunId, u32)| live.state.iteration_of(&live.net, live.state.run(*of)?);
@@ -270,7 +271,7 @@ fn describe_iteration<R>(
     Some(protocol::Iter { name: spec.iterator.clone(), item, index, total })
 }
 
-/// Shared by reports and lost leases.
+/// Timer that reports and lost leases share.
 pub(super) fn parts(unit: protocol::Unit) -> (ExecutionId, RunId, Fence) {
     (ExecutionId(unit.execution), RunId(unit.run), Fence(unit.fence))
 }

@@ -1,8 +1,8 @@
 //! Groups of workers outside of this process: offers that wait for them, and claims that wait for offers.
 //!
-//! A group belongs to a tenant. Its offers wait by operation, in turn; claims of its sessions take turns as well. A claim
-//! is answered with everything that one batch gave it: what is assigned while that batch is on its way to the disk is left
-//! to the next claim.
+//! A group belongs to a tenant. Its offers wait by operation, in turn; claims of its sessions take turns as well. A
+//! claim is answered with all units that one batch leased to it: units that are assigned while that batch is being
+//! written are left to the next claim.
 
 use super::queue::{Queued, Waiting};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,9 +28,9 @@ pub(super) struct Groups<R> {
     claims: BTreeMap<SessionId, OpenClaim<R>>,
     /// Groups with offers or claims that were not matched yet.
     unmatched: BTreeSet<GroupKey>,
-    /// Sessions that the open batch gives something to.
+    /// Sessions that the open batch leases units to.
     assigning: BTreeSet<SessionId>,
-    /// Sessions whose claims may be complete, because something of them was written.
+    /// Sessions whose claims may be complete, because a lease of theirs was written.
     written: BTreeSet<SessionId>,
 }
 
@@ -43,9 +43,9 @@ impl<R> Default for Groups<R> {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// None of them is empty.
+    /// Offers by operation; no list is empty.
     operations: BTreeMap<String, Waiting>,
-    /// The same, in the order of their turns.
+    /// The operations in the order of their turns.
     turns: VecDeque<String>,
     waiting: usize,
     /// Sessions with a claim, in the order of their turns.
@@ -58,14 +58,14 @@ struct OpenClaim<R> {
     reply: R,
     slots: u32,
     kinds: Option<BTreeSet<String>>,
-    /// Units that it may still get.
+    /// Number of further units that it may get.
     wants: u32,
-    /// Offers on their way to it whose execution is being read.
+    /// Offers reserved for it whose execution is being read.
     reserved: u32,
     /// Units whose lease is not on disk yet.
     assigned: u32,
     got: Vec<Work>,
-    /// Its caller does not wait any longer.
+    /// Whether its caller no longer waits.
     is_ending: bool,
 }
 
@@ -113,7 +113,7 @@ impl<R> Groups<R> {
         self.waiting_of(route).push(priority, offer);
     }
 
-    /// Queues an offer that was taken out and not handed out: it is the next again.
+    /// Queues an offer that was taken out and not handed out. It is the next one again.
     pub fn put_back(&mut self, route: &Route, priority: Priority, offer: Queued) {
         self.waiting_of(route).put_back(priority, offer);
     }
@@ -123,8 +123,8 @@ impl<R> Groups<R> {
         self.groups.entry(route.group.clone()).or_default().of(&route.operation)
     }
 
-    /// Opens a claim. The reply to an earlier one of the same session is returned; what was on its way to it is for the
-    /// new one.
+    /// Opens a claim. The reply to an earlier claim of the same session is returned; units that were reserved for that
+    /// claim belong to the new one.
     pub fn claim(
         &mut self,
         session: SessionId,
@@ -148,7 +148,7 @@ impl<R> Groups<R> {
         None
     }
 
-    /// The caller of a claim does not wait any longer.
+    /// Ends a claim whose caller no longer waits.
     pub fn end_claim(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session) {
             claim.wants = 0;
@@ -157,7 +157,7 @@ impl<R> Groups<R> {
         }
     }
 
-    /// The session is over.
+    /// Ends a session.
     pub fn drop_claim(&mut self, session: SessionId) -> Option<R> {
         let claim = self.claims.remove(&session)?;
         self.forget_turn(session, &claim.group);
@@ -211,7 +211,7 @@ impl<R> Groups<R> {
         None
     }
 
-    /// A new offer is leased to the session in its own commit.
+    /// Leases a new offer to the session in its own commit.
     pub fn assign_new(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session) {
             claim.wants -= 1;
@@ -220,8 +220,8 @@ impl<R> Groups<R> {
         }
     }
 
-    /// An offer from the queue is leased to the session; false: its claim was answered meanwhile. One that ends still gets
-    /// what was on its way to it.
+    /// Leases an offer from the queue to the session; false if its claim was answered meanwhile. A session that ends
+    /// still gets units that were reserved for it.
     pub fn assign_reserved(&mut self, session: SessionId) -> bool {
         let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.reserved > 0) else {
             return false;
@@ -232,7 +232,7 @@ impl<R> Groups<R> {
         true
     }
 
-    /// An offer that was reserved for the session is gone.
+    /// Frees the reservation of an offer that is gone.
     pub fn unreserve(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.reserved > 0) {
             claim.reserved -= 1;
@@ -242,7 +242,7 @@ impl<R> Groups<R> {
         }
     }
 
-    /// The lease of a unit was not written.
+    /// Frees the reservation of a unit whose lease was not written.
     pub fn unassign(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.assigned > 0) {
             claim.assigned -= 1;
@@ -250,7 +250,7 @@ impl<R> Groups<R> {
         }
     }
 
-    /// The lease of a unit is on disk. The work comes back if no claim waits for it.
+    /// Adds a unit whose lease is on disk to the claim. Returns the work if no claim waits for it.
     pub fn deliver(&mut self, session: SessionId, work: Work) -> Option<Work> {
         let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.assigned > 0) else {
             return Some(work);
@@ -261,7 +261,7 @@ impl<R> Groups<R> {
         None
     }
 
-    /// The open batch is handed to the disk: claims that it gives something to get no more.
+    /// Closes the claims of a batch that is handed to the disk: they get no further units.
     pub fn seal(&mut self) {
         for session in std::mem::take(&mut self.assigning) {
             if let Some(claim) = self.claims.get_mut(&session) {
@@ -293,7 +293,7 @@ impl<R> Groups<R> {
         std::mem::take(&mut self.claims).into_values().map(|claim| claim.reply).collect()
     }
 
-    /// Groups with waiting offers, and how many there are.
+    /// Counts the groups with waiting offers, and their offers.
     pub fn waiting(&self) -> impl Iterator<Item = (&GroupKey, usize)> {
         self.groups.iter().map(|(key, group)| (key, group.waiting))
     }

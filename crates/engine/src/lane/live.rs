@@ -1,4 +1,4 @@
-//! Executions in memory: those that something happens to, and some that wait. All others are on disk only.
+//! Executions in memory: those with current inputs, and some that wait. All others are on disk only.
 
 use super::deciding::{Pending, Rest, What};
 use crate::ids::IdMap;
@@ -9,11 +9,11 @@ use windlass_kernel::{
 };
 use windlass_store::{DefinitionId, Origin, WorkflowId};
 
-/// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
+/// Maximum outputs and loop lists of one execution that are kept for its next decisions; others are read again.
 const VALUES_MAX: usize = 256;
-/// Large values of one execution kept for its next decisions: a loop reads its list step by step.
+/// Maximum large values of one execution that are kept for its next decisions: a loop reads its list step by step.
 const ARTIFACTS_MAX: usize = 4;
-/// Compiled nets kept; beyond this they are read and checked again.
+/// Maximum number of compiled nets; others are read and checked again.
 const NETS_MAX: usize = 512;
 /// Bytes of their specs: 512 of usual size. A net has about ten times as much in memory.
 const NETS_BYTES_MAX: usize = 16 << 20;
@@ -28,11 +28,11 @@ pub(super) struct Live<R> {
     pub unwritten: u32,
     /// Inputs that wait, in order: for values, or for the next batch.
     pub waiting: VecDeque<Pending<R>>,
-    /// Values are being read; until then nothing is decided.
+    /// Values that are being read. Nothing is decided until they arrive.
     pub blocked: bool,
     /// Values that have to be read and are not being read yet.
     pub missing: Vec<Need>,
-    /// Answered when it rests.
+    /// Callers that are answered when it rests.
     pub waiters: Vec<(Rest, R)>,
 }
 
@@ -65,8 +65,8 @@ impl<R> Live<R> {
         }
     }
 
-    /// The open offer that a report answers. One that is only said again answers none, even where the execution
-    /// continues with what it left half way.
+    /// The open offer that a report answers. A repeated report answers none, even if the execution continues with the
+    /// rest of its work.
     pub fn answered_by(&self, what: &What) -> Option<(RunId, Fence)> {
         let What::Report(input) = what else { return None };
         let Input::Report(report) = &**input else { return None };
@@ -75,18 +75,18 @@ impl<R> Live<R> {
         open.then_some((report.run, report.fence))
     }
 
-    /// Nothing is in memory that is not on disk, and no caller waits. A worker may have a part of it.
+    /// Returns whether all of it is on disk and no caller waits. A worker may have a part of it.
     fn is_idle(&self) -> bool {
         self.unwritten == 0 && self.waiting.is_empty() && !self.blocked && self.waiters.is_empty()
     }
 
-    /// It has offers, of which workers may have some.
+    /// Returns whether it has offers, some of which workers may hold.
     fn has_offers(&self) -> bool {
         self.state.head.census.offered > 0 && !self.state.phase().is_ended()
     }
 
-    /// Old values go; those of commits that are not on disk could not be read again, and those that are being read may
-    /// have been looked for before they came there.
+    /// Removes old values. Those of commits that are not on disk could not be read again, and those that are being read
+    /// may have been searched for before they were there.
     pub fn trim_values(&mut self) {
         if self.unwritten > 0 || self.blocked {
             return;
@@ -107,7 +107,7 @@ impl<R> Live<R> {
 
 #[derive(Debug)]
 pub(super) enum Place<R> {
-    /// Being read; inputs wait in order.
+    /// The execution is being read; inputs wait in order.
     Loading(VecDeque<Pending<R>>),
     Live(Box<Live<R>>),
 }
@@ -116,10 +116,10 @@ pub(super) enum Place<R> {
 pub(super) struct Executions<R> {
     places: IdMap<ExecutionId, Place<R>>,
     nets: IdMap<NetDigest, Arc<Net>>,
-    /// Of the specs of `nets`.
+    /// Bytes of the specs of `nets`.
     nets_bytes: usize,
     definitions: IdMap<DefinitionId, (Arc<Net>, WorkflowId)>,
-    /// Became idle, oldest first; an entry may be out of date.
+    /// Idle executions, oldest first; an entry may be out of date.
     idle: VecDeque<ExecutionId>,
 }
 
@@ -190,7 +190,7 @@ impl<R> Executions<R> {
         self.definitions.insert(id, (net.clone(), workflow));
     }
 
-    /// Everyone who waits for an execution to rest, in the order of the executions.
+    /// Lists all callers that wait for an execution to rest, in the order of the executions.
     pub fn take_waiters(&mut self) -> Vec<R> {
         let mut waited: Vec<_> = self.places.iter_mut().collect();
         waited.sort_by_key(|(id, _)| **id);
@@ -203,8 +203,9 @@ impl<R> Executions<R> {
         waiters.collect()
     }
 
-    /// Ended executions leave memory at once, waiting ones when there are too many: the oldest first, but of those that
-    /// wait for a slot the newest, because its turn comes last. Those that a worker has a part of stay.
+    /// Removes executions from memory: ended ones at once, waiting ones when there are too many. The oldest are removed
+    /// first, but of those that wait for a slot the newest, because its turn comes last. Those that a worker has a part
+    /// of stay.
     pub fn rest(&mut self, id: ExecutionId, idle_max: usize, is_worked_on: &dyn Fn(ExecutionId) -> bool) {
         let Some(live) = self.get(id).filter(|live| live.is_idle()) else { return };
         let has_offers = live.has_offers();

@@ -24,12 +24,12 @@ pub const PAGE: usize = 256;
 pub(super) struct Inbox {
     seen: Option<MailId>,
     reading: bool,
-    /// On the steady clock.
+    /// Time of the next read on the steady clock.
     next_poll: u64,
 }
 
 impl Inbox {
-    /// There is mail: it is read at the next moment.
+    /// Notes that there is mail: it is read at the next moment.
     pub fn poke(&mut self) {
         self.next_poll = 0;
     }
@@ -48,16 +48,16 @@ pub(super) struct StartingChild {
     net: Arc<Net>,
 }
 
-/// The definition that a child's start names.
+/// Reference to the definition of a child.
 #[derive(Debug)]
 pub(super) struct Wanted {
     which: Which,
-    /// None: the newest.
+    /// The version; None: the newest.
     version: Option<u32>,
 }
 
 impl Wanted {
-    /// `Err`: what is wrong with it.
+    /// `Err` has the problem of the version.
     fn of(definition: &Value) -> Result<Wanted, String> {
         let name = ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
         let name = name.or(definition.as_str()).unwrap_or_default();
@@ -129,7 +129,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// The tenant has room for the child: now its definition is looked up.
+    /// Looks up the definition of a child for which the tenant has room.
     pub(super) fn find_child(&mut self, mail: StoredMail) {
         let Letter::Start { definition, create, tenant, options } = mail.letter else { return };
         let wanted = match Wanted::of(&definition) {
@@ -151,7 +151,7 @@ impl<R> Lane<R> {
         self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, origin });
     }
 
-    /// The definition of a child was looked up; its inputs come next.
+    /// Continues with the definition of a child; its inputs come next.
     pub(super) fn child_found(
         &mut self,
         (mail, mut origin): (MailId, Box<Origin>),
@@ -194,7 +194,7 @@ impl<R> Lane<R> {
         self.create(&net, create, origin, asker);
     }
 
-    /// The child never began: its parent gets the failure in its place.
+    /// Reports a child that did not begin as failed to its parent.
     pub(super) fn child_failed(&mut self, mail: MailId, create: &Create, failure: Failure) {
         let Some(Parent { execution, run, fence }) = create.parent.clone() else {
             return self.settle_mail(Some(mail), Some(failure.message));

@@ -1,4 +1,5 @@
-//! What records mean outside their execution: offers, stops, children, mail, timers. All of it is part of the commit.
+//! Effects of records outside their execution: offers, stops, children, mail, timers. All of them are part of the
+//! commit.
 
 use super::Lane;
 use super::deciding::Rest;
@@ -9,7 +10,7 @@ use windlass_kernel::{
 use windlass_store::{DueTimer, Letter, Retry};
 
 impl<R> Lane<R> {
-    /// The state is the one after the decision. What it puts an end to has this long for it.
+    /// Time that work has to end after the decision, whose state is passed.
     pub(super) fn follow(&mut self, id: ExecutionId, decision: &Decision, grace_ms: u64) {
         for record in &decision.records {
             self.follow_record(id, record, grace_ms);
@@ -66,7 +67,7 @@ impl<R> Lane<R> {
                 self.arm_all(id);
                 self.report_pause(id);
             }
-            // The worker of the generation before, if it is not gone.
+            // The worker of the previous generation, if it still runs.
             Facet::Life(LifeChange::Restarted) => {
                 self.end_whole(id, self.generation(id).saturating_sub(1), grace_ms);
             }
@@ -81,7 +82,7 @@ impl<R> Lane<R> {
         self.executions.get(id).map_or(0, |live| live.state.head.generation)
     }
 
-    /// Reports to the parent whether only people can continue this execution. One that is held waits for its release.
+    /// Reports to the parent whether only people can continue this execution. A held execution waits for its release.
     fn report_pause(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         let Some(parent) = &live.state.head.parent else { return };
@@ -93,7 +94,7 @@ impl<R> Lane<R> {
     }
 }
 
-/// Timers that the decision set.
+/// Returns the timers that the decision set.
 fn running(execution: ExecutionId, decision: &Decision) -> Vec<DueTimer> {
     let changes = &decision.changes;
     let runs =

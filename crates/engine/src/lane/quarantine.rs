@@ -1,5 +1,5 @@
-//! Executions that are not worked on. Whatever is asked of one is refused; what waits for it stays in its rows, and is
-//! looked up when it is released.
+//! Quarantined executions. Requests for them are refused; their mail and offers stay in their rows, and are looked up
+//! when they are released.
 
 use super::Lane;
 use super::batch::Then;
@@ -13,7 +13,7 @@ use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of}
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Entry, Quarantine, StoreError, Suspect, Write};
 
-/// The code of a failure that comes from rows which cannot be read.
+/// Failure code for rows that cannot be read.
 const UNREADABLE: &str = "STORE_DAMAGED";
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Quarantined {
 }
 
 impl<R> Lane<R> {
-    /// Does nothing more for this execution. Earlier decisions are still written.
+    /// Stops all work on this execution. Earlier decisions are still written.
     pub(super) fn quarantine(&mut self, id: ExecutionId, reason: String) {
         self.quarantine_and(id, reason, Then::Nothing);
     }
@@ -72,7 +72,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Answers what is asked of a quarantined execution. Mail stays in the inbox, an offer in its row.
+    /// Answers inputs for a quarantined execution. Mail stays in the inbox, an offer in its row.
     pub(super) fn turn_away(&mut self, id: ExecutionId, pending: Pending<R>) {
         match &pending.what {
             What::Dispatch { tenant, .. } => self.queue.left(tenant),
@@ -91,7 +91,7 @@ impl<R> Lane<R> {
         Refusal::Quarantined { execution: id, reason: reason.unwrap_or_default() }
     }
 
-    /// Takes it up again. What waited for it is looked up when the release is on disk.
+    /// Releases it. Its waiting inputs are looked up when the release is on disk.
     pub(super) fn release(&mut self, id: ExecutionId, audit: Audit, reply: R) {
         if !self.quarantined.holds(id) {
             return self.answer(reply, Answer::Refused(Refusal::NotQuarantined(id)));
@@ -109,8 +109,8 @@ impl<R> Lane<R> {
         self.answer(reply, Answer::Accepted);
     }
 
-    /// Rows could not be read. What belongs to one execution stops that one alone; where the whole store is in doubt,
-    /// the lane ends.
+    /// Handles rows that could not be read. If they belong to one execution, only that one is quarantined; if the whole
+    /// store may be damaged, the lane ends.
     pub(super) fn unreadable(&mut self, why: Why<R>, error: StoreError) {
         let what = error.to_string();
         match (why, error) {
@@ -142,7 +142,7 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::verdict(protocol::Verdict::Stale));
                 self.quarantine(parts(report.unit).0, what);
             }
-            // A list continues without the execution as soon as the row says that it is quarantined.
+            // A list continues without the execution as soon as its row has the quarantine.
             (Why::List(lookup, why), StoreError::Unreadable { execution, .. })
                 if !self.quarantined.holds(execution) =>
             {

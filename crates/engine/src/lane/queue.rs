@@ -1,12 +1,13 @@
-//! Offers and starts that found no free slot. The tenant that has the fewest slots is next, and of several such they take turns; one
-//! that has as many as it may have waits. Among a tenant's own offers the more urgent go first, and none waits for ever.
+//! Offers and starts that wait for a free slot. The tenant with the fewest slots is next, and tenants with the same
+//! number take turns; a tenant at its limit waits. Among a tenant's own offers the more urgent are first, and none
+//! waits forever.
 
 use crate::wake::SlotLimits;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_kernel::{ExecutionId, Fence, RunId};
 use windlass_store::{Priority, Tenant};
 
-/// Turns of each priority before all have had theirs, the most urgent first.
+/// Turns of each priority in one round, the most urgent first.
 const TURNS: [u8; 4] = [8, 4, 2, 1];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,32 +19,32 @@ pub(super) struct Queued {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueuedWork {
     Offer(RunId, Fence),
-    /// The execution begins when its first work has a slot.
+    /// The start of an execution, whose first work needs a slot.
     Start,
-    /// A worker takes the whole execution.
+    /// An execution for a worker that takes it as a whole.
     Whole,
 }
 
-/// An entry whose offer is gone is dropped when its turn comes.
+/// Entries; one whose offer is gone is dropped when its turn comes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Those that have offers here.
+    /// Tenants that have entries.
     waiting: BTreeMap<Tenant, Waiting>,
-    /// The same, in the order of their turns.
+    /// The same tenants in the order of their turns.
     turns: VecDeque<Tenant>,
     len: usize,
-    /// Taken out and on their way to a slot, by tenant; none of them is 0.
+    /// Entries that were taken out and have no slot yet, by tenant; no number is 0.
     leaving: BTreeMap<Tenant, usize>,
     all_leaving: usize,
     limits: SlotLimits,
-    /// All slots there are, taken or free.
+    /// Number of all slots, taken or free.
     pub slots: usize,
 }
 
-/// How many slots a tenant has; those on their way are counted here.
+/// Number of slots of a tenant; entries without a slot yet are counted here.
 pub(super) type Held<'h> = &'h dyn Fn(&Tenant) -> usize;
 
-/// What one tenant has, oldest first, by priority.
+/// Entries of one tenant, oldest first, by priority.
 #[derive(Debug)]
 pub(super) struct Waiting {
     offers: [VecDeque<Queued>; 4],
@@ -87,7 +88,7 @@ impl Queue {
         self.of(tenant).push(priority, offer);
     }
 
-    /// One that was taken out and found no slot is the next again.
+    /// Returns an entry that found no slot to the front of the queue.
     pub fn put_back(&mut self, tenant: &Tenant, priority: Priority, offer: Queued) {
         self.of(tenant).put_back(priority, offer);
     }
@@ -100,7 +101,7 @@ impl Queue {
         self.waiting.entry(tenant.clone()).or_default()
     }
 
-    /// The next and whose it is. It is on its way to a slot until it is said to have left.
+    /// Takes the next entry, with its tenant. It counts for the tenant until `left` is called.
     pub fn pop(&mut self, held: Held<'_>) -> Option<(Tenant, Queued)> {
         let tenant = self.turns.remove(self.next(held)?)?;
         let waiting = self.waiting.get_mut(&tenant)?;
@@ -116,8 +117,8 @@ impl Queue {
         Some((tenant, offer))
     }
 
-    /// Returns the position of the tenant whose turn it is. No tenant has less than none, so no more tenants are looked at than
-    /// have slots, and one.
+    /// Returns the position of the tenant whose turn it is. A tenant without slots is chosen at once, so at most one
+    /// more tenant is examined than have slots.
     fn next(&self, held: Held<'_>) -> Option<usize> {
         let mut least: Option<(usize, usize)> = None;
         for (place, tenant) in self.turns.iter().enumerate() {
@@ -136,7 +137,7 @@ impl Queue {
         held(tenant) + self.leaving.get(tenant).copied().unwrap_or_default()
     }
 
-    /// One that was taken out has found its slot, or is gone.
+    /// Notes that an entry has found its slot, or is gone.
     pub fn left(&mut self, tenant: &Tenant) {
         let Some(count) = self.leaving.get_mut(tenant) else { return };
         *count -= 1;
@@ -154,7 +155,7 @@ impl Queue {
         self.limits = limits;
     }
 
-    /// Whether no offer waits longer than a new one of the tenant, and the tenant may have one more slot.
+    /// Returns whether no offer waits longer than a new one of the tenant, and the tenant may have one more slot.
     pub fn lets_pass(&self, tenant: &Tenant, held: Held<'_>) -> bool {
         self.all_leaving == 0
             && self.has(tenant, held) < self.limits.of(tenant, self.slots)
@@ -187,7 +188,7 @@ mod tests {
         u64::try_from(offer.execution.0).unwrap()
     }
 
-    /// Slots of tenants that are at work.
+    /// Slots of busy tenants.
     type AtWork = BTreeMap<Tenant, usize>;
 
     fn pop(queue: &mut Queue, at_work: &AtWork) -> Option<(Tenant, Queued)> {
@@ -216,7 +217,7 @@ mod tests {
         (0..9).for_each(|number| queue.push(&busy, Priority::Critical, offer(number)));
         (10..14).for_each(|number| queue.push(&other, Priority::Low, offer(number)));
         let mut at_work = AtWork::from([(busy.clone(), 6)]);
-        // Slots come free of `busy`, one after the other; an offer that is taken begins at once.
+        // Slots of `busy` become free one after the other; an offer that is taken begins at once.
         let mut taken = Vec::new();
         for _ in 0..4 {
             *at_work.get_mut(&busy).unwrap() -= 1;

@@ -1,4 +1,4 @@
-//! What is being looked up, and what to do when it is found.
+//! Lookups in the store, and the actions on their results.
 
 use super::Lane;
 use super::deciding::{Pending, Starting, What};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId, any_of};
 use windlass_store::{MailId, Origin, StoreError, Stored, StoredDefinition, Tenant};
 
-/// Why something is looked up.
+/// Reason for a lookup.
 #[derive(Debug)]
 pub(super) enum Why<R> {
     Load(ExecutionId),
@@ -39,14 +39,14 @@ pub(super) enum Why<R> {
     },
     Retry(Box<Retrying<R>>),
     ToolEnd(windlass_protocol::Unit, RunId, R),
-    /// A report on work that this process did not give out.
+    /// Report on work that this process did not give out.
     Report(Box<windlass_protocol::Report>, R),
-    /// Open executions of a tenant; and how many were begun and perhaps not on disk yet.
+    /// Number of open executions of a tenant, and of those that began and may not be on disk yet.
     Room(Tenant, usize),
-    /// Of a released execution.
+    /// Rows of a released execution.
     OffersOf,
     InboxOf,
-    /// The lookup is kept: it is asked again when an execution of the list cannot be read.
+    /// The stored lookup is repeated when an execution of the list cannot be read.
     List(Lookup, List),
 }
 
@@ -80,7 +80,7 @@ impl<R> Reads<R> {
         id
     }
 
-    /// Executions of a tenant that have room, and begin when their definition is found.
+    /// Starts of a tenant that have room, and begin when their definition is found.
     pub fn beginnings_of(&self, tenant: &Tenant) -> usize {
         let begins = |why: &&Why<R>| match why {
             Why::Start(start, _) => start.origin.tenant == *tenant,
@@ -92,7 +92,7 @@ impl<R> Reads<R> {
         self.open.values().filter(begins).count()
     }
 
-    /// An input cannot be decided before it is found.
+    /// Blocks an input that cannot be decided before it is found.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,
@@ -193,7 +193,7 @@ impl<R> Lane<R> {
         self.refuse_all(id, waiting);
     }
 
-    /// An execution that was not to be: whatever waited for it learns that it does not exist.
+    /// Handles an execution that does not exist: all waiting inputs get that answer.
     pub(super) fn drop_unborn(&mut self, id: ExecutionId) {
         if let Some(Place::Live(live)) = self.executions.take(id) {
             self.refuse_all(id, live.waiting);

@@ -1,4 +1,4 @@
-//! At the start: everything the last process left to be done is in rows (K8). New requests are served meanwhile.
+//! Recovery at the start: all unfinished work of the last process is in rows (K8). New requests are served meanwhile.
 
 use super::Lane;
 use super::deciding::{Pending, What};
@@ -35,7 +35,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn offers_found(&mut self, offers: &[Offer]) {
-        // Known: it was handed out by this process while the rows were read.
+        // It is known already: this process dispatched it while the rows were read.
         self.take_up(offers, |lane, _, lease| lane.sessions.knows(SessionId(lease.session.0)));
         match offers.last() {
             Some(last) if offers.len() >= PAGE => {
@@ -46,15 +46,16 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Of a released execution: what a worker of this process finished meanwhile was refused, and is lost.
+    /// Continues a released execution. Reports of workers of this process during the quarantine were refused, and their
+    /// work is lost.
     pub(super) fn offers_of_found(&mut self, offers: &[Offer]) {
         self.take_up(offers, |lane, offer, _| {
             lane.sessions.is_held(unit(offer.execution, offer.run, offer.fence))
         });
     }
 
-    /// Workers of the last process died with it: what they had is lost, what waited waits on. Workers outside of it keep
-    /// what they have.
+    /// Handles the leases of the last process. Its own workers died with it: their work is lost, and waiting work
+    /// continues to wait. Workers outside of it keep their work.
     fn take_up(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
         for offer in offers {
             match &offer.lease {
@@ -77,8 +78,8 @@ impl<R> Lane<R> {
                 }
                 Some(lease) => {
                     let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
-                    // The engine itself died. That many steps were in flight says nothing against any of them, so
-                    // it is not counted: a process that is killed again and again fails no execution.
+                    // The engine itself died. A step in flight is not the likely cause, so the loss is not counted:
+                    // killing the process repeatedly fails no execution.
                     let loss = if lease.started_at.is_some() { Loss::GivenBack } else { Loss::NotStarted };
                     let lost = LeaseLost { unit, loss, cursor: offer.cursor.clone() };
                     self.give(offer.execution, Pending::input(Input::LeaseLost(lost)));
@@ -89,7 +90,7 @@ impl<R> Lane<R> {
 
     pub(super) fn stops_found(&mut self, stops: &[Stop]) {
         for stop in stops {
-            // One that this process asked for while the rows were read is not over.
+            // A stop that this process asked for while the rows were read is not over.
             let session = SessionId(stop.session.0);
             if self.sessions.outside(session).is_some() {
                 self.keep_stop(*stop);

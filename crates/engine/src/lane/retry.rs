@@ -1,4 +1,5 @@
-//! An ended execution done again as a new one (R12): its retry is planned where its journal is read, and begins here.
+//! Retries of ended executions as new ones (R12). A retry is planned by the thread that reads the journal, and begins
+//! here.
 
 use super::Lane;
 use super::deciding::{Asker, Pending, What};
@@ -16,12 +17,12 @@ use windlass_kernel::{
 use windlass_retry::{RetryPlan, carry_over};
 use windlass_store::{Creation, Origin, Retry};
 
-/// A retry whose past is being read.
+/// A retry whose ended execution is being read.
 #[derive(Debug)]
 pub(super) struct Retrying<R> {
     id: ExecutionId,
     retry: Retry,
-    /// It runs a Net that is not stored with its definition.
+    /// Whether it runs a Net that is not stored with its definition.
     has_other_net: bool,
     asker: Asker<R>,
 }
@@ -50,7 +51,7 @@ impl Forking {
         loop {
             let given = Given { now, random, values: &values };
             match carry_over(plan, &self.net, &self.new, &given) {
-                // Whatever a decision reads is in the records that were taken over, or stored apart from them.
+                // All values that a decision reads are in the records that were taken over, or stored apart from them.
                 Err(Rejected::Needs(needs)) if needs != asked => {
                     values.load(plan.records(), &needs);
                     asked = needs;
@@ -101,11 +102,11 @@ impl<R> Lane<R> {
         }
     }
 
-    /// The tenant has room for the new execution.
+    /// Begins a retry for which the tenant has room.
     pub(super) fn do_again(&mut self, retrying: Retrying<R>, past: Past) {
         let Retrying { id, retry, has_other_net, asker } = retrying;
         self.config.hands.lane.take(id);
-        // The server checks this for retries that a caller asks for.
+        // The server checks this for retries that a caller requests.
         if let (Some(mail), Some(_)) = (asker.mail, &retry.parent)
             && past.net.policy().editors_only
             && retry.restricted

@@ -1,5 +1,5 @@
-//! How many executions of a tenant may be open at a time. Whatever begins one asks here: starts, retries and the
-//! sub-workflows of executions that are open already.
+//! Limit on the open executions of a tenant. It applies to all beginnings: starts, retries and the sub-workflows of
+//! open executions.
 
 use super::Lane;
 use super::batch::{Batch, Building};
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use windlass_kernel::{Event, Failure};
 use windlass_store::{Letter, StoredMail, Tenant};
 
-/// The code of the failure of a sub-execution that found no room.
+/// Failure code of a sub-execution beyond the limit.
 const CODE: &str = "LIMIT_EXCEEDED";
 
-/// Something that begins an execution.
+/// A beginning of an execution.
 #[derive(Debug)]
 pub(super) enum Starter<R> {
     Start(Box<Start>, R),
@@ -22,20 +22,20 @@ pub(super) enum Starter<R> {
     Child(Box<StoredMail>),
 }
 
-/// Of each tenant that has a limit and has begun something: how many of its executions are open at the most. Refused
-/// beginnings are counted, too, so the number is looked up before a start is refused.
+/// Upper bound of the open executions of each tenant with a limit. Refused beginnings are counted, too, so the exact
+/// number is looked up before a start is refused.
 #[derive(Debug)]
 pub(super) struct Rooms<R> {
     limits: OpenLimits,
     known: BTreeMap<Tenant, Room>,
-    /// What waits until the number is looked up.
+    /// Beginnings that wait for the lookup.
     waiting: BTreeMap<Tenant, Vec<Starter<R>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Room {
     open: usize,
-    /// It was looked up and nothing began since then.
+    /// Whether it was looked up and nothing began since then.
     exact: bool,
 }
 
@@ -55,7 +55,7 @@ impl<R> Default for Rooms<R> {
 impl<R> Rooms<R> {
     pub fn limit(&mut self, limits: OpenLimits) {
         if self.limits != limits {
-            // What is known was counted up to the old limit only.
+            // The known number was counted up to the old limit only.
             self.known.clear();
             self.limits = limits;
         }
@@ -63,7 +63,7 @@ impl<R> Rooms<R> {
 
     fn take(&mut self, tenant: &Tenant) -> Place {
         let Some(limit) = self.limits.of(tenant) else {
-            // Without a limit nothing is counted; one that comes later begins anew.
+            // Without a limit nothing is counted; a later limit begins anew.
             self.known.remove(tenant);
             return Place::Taken;
         };
@@ -102,7 +102,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Begun and perhaps not on disk when the number was looked up.
+    /// Executions that began and were perhaps not on disk when the number was looked up.
     fn unwritten_of(&self, tenant: &Tenant) -> usize {
         let begun = |building: &&Building<R>| {
             building.creation.as_ref().is_some_and(|creation| creation.origin.tenant == *tenant)

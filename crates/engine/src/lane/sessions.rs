@@ -1,5 +1,5 @@
-//! Workers: who is there, what each has, and whether it is still alive. Slots are freed by what a worker says, never
-//! by what was decided about its work: a process that must stop runs until it is known to be gone (R7).
+//! Sessions of workers: their units and their leases. Slots are freed by the reports of a worker, never by decisions
+//! about its work: a process that must stop runs until it is known to have ended (R7).
 
 mod outside;
 mod table;
@@ -27,7 +27,7 @@ use windlass_store::{
     Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, WHOLE, Write,
 };
 
-/// Between TERM and KILL.
+/// Time between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
 
 /// Returns the grace for work that this input stops. A forced cancel leaves none.
@@ -55,7 +55,7 @@ impl<R> Lane<R> {
         self.effects.push(Effect::SessionOpen(registered, reply));
     }
 
-    /// The worker is alive; what it must stop and what may not have reached it is said again.
+    /// Renews a session; orders to stop and orders that may be lost are repeated.
     pub(super) fn beat(&mut self, beat: &protocol::Beat, reply: R) {
         let expires = self.now.steady + self.config.lease_ttl_ms;
         let Some(session) = self.sessions.sessions.get_mut(&beat.session) else {
@@ -73,7 +73,7 @@ impl<R> Lane<R> {
             let listed = beat.holds.contains(unit);
             let missed = !listed && held.sent.is_some_and(|sent| sent <= overdue);
             match held.stop {
-                // A worker answers for what it does not have, too: it has stopped.
+                // A worker also confirms stops of units that it does not have: these have stopped.
                 Some(grace_ms) if held.stop_sent && (listed || missed) => {
                     let stop = protocol::Order::Stop { unit: *unit, grace_ms };
                     self.effects.push(Effect::Order(beat.session, stop));
@@ -89,7 +89,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A worker that has the work already takes no notice of a second order for it; one that had it says so.
+    /// Repeats an order. A worker that has the work ignores it; a worker that had it reports so.
     pub(super) fn send_again(&mut self, unit: protocol::Unit) {
         let (execution, run, fence) = parts(unit);
         let Some(session) = self.sessions.held.get(&unit).copied() else { return };
@@ -117,7 +117,7 @@ impl<R> Lane<R> {
             if session.outside.is_some() {
                 self.close_outside(id);
             }
-            // A worker that beats again hears that its session is unknown.
+            // The answer to the next heartbeat of the worker is that its session is unknown.
             self.effects.push(Effect::SessionOver(id));
             for (unit, held) in wholes_first(session.holds) {
                 self.lease_ended(id, unit, &held, Loss::Started);
@@ -125,7 +125,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A worker shuts down: what it has not finished is offered again.
+    /// Ends the session of a worker that shuts down: its unfinished work is offered again.
     pub(super) fn leave(&mut self, id: protocol::SessionId, reply: R) {
         if self.sessions.outside(id).is_some() {
             self.close_outside(id);
@@ -138,7 +138,7 @@ impl<R> Lane<R> {
         self.answer_verdict(reply, protocol::Verdict::Accepted);
     }
 
-    /// One piece of work is not where it should be.
+    /// Handles one unit that is lost.
     pub(super) fn lost(&mut self, unit: protocol::Unit, loss: Loss) {
         let Some(held) = self.sessions.held_mut(unit).cloned() else { return };
         let Some((session, ..)) = self.sessions.release(unit) else { return };
@@ -156,7 +156,7 @@ impl<R> Lane<R> {
         if held.stop.is_some() {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
-        // An execution that drains still waits for what it asked to stop.
+        // An execution that drains still waits for work that it asked to stop.
         self.sessions.lost += 1;
         if run == WHOLE {
             let what = What::WholeEnded { fence, failure: None };
@@ -167,7 +167,7 @@ impl<R> Lane<R> {
         self.give(execution, Pending::input(lost));
     }
 
-    /// The worker never got it, so there is nothing to stop either.
+    /// Handles a unit that the worker never received: there is nothing to stop.
     pub(super) fn not_delivered(&mut self, unit: protocol::Unit) {
         let (execution, run, fence) = parts(unit);
         if let Some(session) = self.sessions.holder(unit) {
@@ -201,7 +201,7 @@ impl<R> Lane<R> {
         building.orders.push((session, protocol::Order::Stop { unit, grace_ms }));
     }
 
-    /// Removes a lease that is still in the open batch: no worker has heard of it.
+    /// Removes a lease that is still in the open batch: no worker has received it.
     fn retract(&mut self, unit: protocol::Unit) -> bool {
         let (execution, run, fence) = parts(unit);
         if self.open.unlease(unit) {
@@ -231,7 +231,7 @@ impl<R> Lane<R> {
         }
         let goes_on = matches!(report.outcome, protocol::Outcome::Failed(_) | protocol::Outcome::Stopped);
         if goes_on && !self.sessions.is_held(report.unit) {
-            // The last process gave it out, or it was answered before: only the disk knows its checkpoint.
+            // The last process gave it out, or it was answered before: only the disk has its checkpoint.
             let (execution, run, _) = parts(report.unit);
             return self.read(Lookup::Offer(execution, run), Why::Report(Box::new(report), reply));
         }
@@ -250,7 +250,7 @@ impl<R> Lane<R> {
         let (execution, run, fence) = parts(report.unit);
         let released = self.sessions.release(report.unit);
         if report.outcome == protocol::Outcome::Stopped && released.is_some_and(|(_, _, asked)| !asked) {
-            // The engine did not ask for it: the worker gave it up when its lease seemed to end.
+            // The engine did not order the stop: the worker gave the unit up when its lease seemed to end.
             let unit = LeaseUnit::Run { run, fence };
             let lost = Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor });
             let what = What::Report(Box::new(lost));
@@ -267,7 +267,7 @@ impl<R> Lane<R> {
     pub(super) fn checkpoint(&mut self, checkpoint: protocol::Checkpoint, reply: R) {
         let (execution, run, fence) = parts(checkpoint.unit);
         let cursor = checkpoint.cursor;
-        // Work of the last process is lost, whatever its lease on disk says: the loss is on its way with an older cursor.
+        // Work of the last process is lost, even if its lease on disk is valid: the loss follows with an older cursor.
         let Some(held) = self.sessions.held_mut(checkpoint.unit) else {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
@@ -275,7 +275,7 @@ impl<R> Lane<R> {
             let what = What::WholeReady { fence };
             return self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
         }
-        // A late copy of an earlier one must not take the newest back; the newest is written again in its place.
+        // A late copy of an earlier checkpoint must not replace the newest one, so the newest is written again.
         let cursor = held.cursor.clone().filter(|_| checkpoint.number < held.checkpoint).unwrap_or(cursor);
         held.checkpoint = held.checkpoint.max(checkpoint.number);
         held.cursor = Some(cursor.clone());
@@ -304,7 +304,7 @@ impl<R> Lane<R> {
             }
             log.lines = vec![protocol::Line::end_of_log(self.now.wall.0, no_room.message())];
         }
-        // Plain data: there is no error that writing it could meet.
+        // Serialising plain data cannot fail.
         let lines = serde_json::to_vec(&log.lines).unwrap_or_default();
         let chunk =
             LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
@@ -334,15 +334,15 @@ impl<R> Lane<R> {
     }
 }
 
-/// Orders what a worker had so that whole executions come before their steps: with the first loss they restart, and what
-/// follows is of an earlier generation.
+/// Sorts the units of a worker so that whole executions come before their steps: with the first loss they restart, and
+/// the later ones are of an earlier generation.
 fn wholes_first(holds: BTreeMap<protocol::Unit, Held>) -> impl Iterator<Item = (protocol::Unit, Held)> {
     // The number of a whole execution is the highest of its units.
     holds.into_iter().rev()
 }
 
-/// A worker gave up what the last process had given it without being asked: that is a loss, as recovery reports it when
-/// it comes to the offer.
+/// Handles a worker that gave up a unit of the last process without an order: that is a loss, as recovery reports it
+/// for its offer.
 pub(super) fn given_back(what: &What, rejected: &Rejected) -> Option<What> {
     let (What::Report(input), Rejected::NotWaiting { .. }) = (what, rejected) else { return None };
     let Input::Report(report) = &**input else { return None };
@@ -361,7 +361,7 @@ fn other_version(register: &protocol::Register) -> protocol::Failure {
     protocol::Failure::new(protocol::ErrorClass::Validation, "PROTOCOL_MISMATCH", message)
 }
 
-/// Returns a worker's report as the kernel takes it.
+/// Converts a worker's report to the form of the kernel.
 pub(super) fn report_input(report: protocol::Report, cursor: Cursor, times: Option<Times>) -> Input {
     let (_, run, fence) = parts(report.unit);
     let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();

@@ -1,5 +1,5 @@
-//! Executions whose first work finds no slot: they stay queued, so their timeout does not run, until it is their turn in the
-//! queue of offers. Such a start is a start at a time that has passed, so its row is found again after a crash (K8).
+//! Executions whose first work finds no slot: they stay queued, so their timeout does not run, until their turn in the
+//! queue of offers. Such a start is stored as a start at a past time, so its row is found again after a crash (K8).
 
 use super::Lane;
 use super::deciding::Pending;
@@ -12,7 +12,7 @@ use windlass_store::{Origin, Tenant};
 
 #[derive(Debug, Default)]
 pub(super) struct Starts {
-    /// In the queue, or on their way out of it.
+    /// Starts in the queue, or taken out of it.
     waiting: IdSet<ExecutionId>,
     /// The execution that starts now: its first offer gets the slot that was free for it.
     beginning: Option<ExecutionId>,
@@ -23,7 +23,7 @@ impl Starts {
         self.waiting.contains(&id)
     }
 
-    /// Notes that the execution is in the queue; false: it was there.
+    /// Notes that the execution is in the queue; false if it was there before.
     pub fn wait(&mut self, id: ExecutionId) -> bool {
         self.waiting.insert(id)
     }
@@ -54,7 +54,7 @@ impl<R> Lane<R> {
             && self.queue.lets_pass(tenant, &|tenant| self.sessions.held_by(tenant))
     }
 
-    /// The time of a start has come: it begins now, or waits for its turn.
+    /// Begins a start whose time has come, or queues it.
     pub(super) fn start_due(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
@@ -67,7 +67,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A queued start has its turn, and a slot is free.
+    /// Begins a queued start, for which a slot is free.
     pub(super) fn begin_queued(&mut self, id: ExecutionId, tenant: &Tenant) {
         self.drop_queued_start(id, tenant);
         let Some(live) = self.executions.get(id) else { return };
@@ -84,7 +84,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// It has left the queue, for its start or because the execution cannot be worked on.
+    /// Notes that it has left the queue, for its start or because the execution is quarantined.
     pub(super) fn drop_queued_start(&mut self, id: ExecutionId, tenant: &Tenant) {
         self.queue.left(tenant);
         self.starts.waiting.remove(&id);

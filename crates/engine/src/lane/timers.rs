@@ -1,5 +1,5 @@
-//! Durable timers. All of them are rows; the nearest are in memory, a window at a time, so that a million that wait
-//! cost nothing per tick.
+//! Durable timers. All of them are rows; the nearest are in memory, one window at a time, so that a million waiting
+//! timers cost nothing per tick.
 
 use super::Lane;
 use super::deciding::{Pending, What};
@@ -9,32 +9,32 @@ use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Input, Millis, Timer};
 use windlass_store::DueTimer;
 
-/// How far ahead timers are read.
+/// Length of the window in which timers are read.
 const WINDOW_MS: u64 = 60_000;
-/// The next window is read this much before the last one ends.
+/// Time before the end of a window at which the next one is read.
 const AHEAD_MS: u64 = 10_000;
-/// Timers read at a time.
+/// Number of timers that are read at a time.
 pub const PAGE: usize = 1_000;
-/// Timers given to their executions in one wake-up; the rest follow in the next.
+/// Maximum number of timers that fire in one wake-up; the rest follow in the next.
 const DUE_PER_WAKE_MAX: usize = 1_000;
-/// Timers in memory; if a window has more, it is cut short.
+/// Maximum number of timers in memory; a window with more is shortened.
 const ARMED_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     armed: BTreeSet<DueTimer>,
-    /// All timers due before this are armed.
+    /// Time before which all due timers are armed.
     until: Option<Millis>,
-    /// Being read: timers up to there that come meanwhile are armed as well.
+    /// End of the window that is being read: new timers before it are armed as well.
     reading: Option<Millis>,
     /// Position of the next page.
     after: Option<DueTimer>,
-    /// On the steady clock.
+    /// Time of the next read on the steady clock.
     next_read: u64,
 }
 
 impl Timers {
-    /// A timer that runs from now on. One beyond the window is found when its window is read.
+    /// Adds a new timer. One beyond the window is found when its window is read.
     pub fn arm(&mut self, timer: DueTimer) {
         let known = self.until.max(self.reading);
         let attempt = matches!(timer.timer, Timer::Attempt { .. });
@@ -44,7 +44,7 @@ impl Timers {
         }
     }
 
-    /// The window is read anew: an execution has been released, and its timers are in no window that was read.
+    /// Reads the window anew after an execution was released, whose timers are in no window that was read.
     pub fn read_again(&mut self) {
         self.next_read = 0;
     }
@@ -72,7 +72,7 @@ impl<R> Lane<R> {
             };
             self.give(timer.execution, Pending { what, reply: None, mail: None, audit: None });
         }
-        // The wall clock may have jumped over the end of the window.
+        // The wall clock may have jumped beyond the end of the window.
         let is_over = self.timers.until.is_some_and(|until| until <= self.now.wall);
         if self.timers.reading.is_none() && (is_over || self.now.steady >= self.timers.next_read) {
             self.read_window();
@@ -88,7 +88,7 @@ impl<R> Lane<R> {
 
     pub(super) fn due_found(&mut self, due: &[DueTimer]) {
         let Some(until) = self.timers.reading else { return };
-        // Starts that wait for a slot are due all the time.
+        // Starts that wait for a slot are always due.
         let is_new = |due: &&DueTimer| due.timer != Timer::Start || !self.starts.is_waiting(due.execution);
         self.timers.armed.extend(due.iter().filter(is_new));
         let full = self.timers.armed.len() >= ARMED_MAX;
@@ -101,12 +101,12 @@ impl<R> Lane<R> {
             Some(last) if due.len() >= PAGE => last.at,
             _ => until,
         });
-        // It is longer than a window if the wall clock was set back meanwhile.
+        // The window is too long if the wall clock was set back meanwhile.
         let left = self.timers.until.unwrap_or(until).since(self.now.wall).min(WINDOW_MS);
         self.timers.next_read = self.now.steady + left.saturating_sub(AHEAD_MS).max(1);
     }
 
-    /// A hold kept them from firing; they are due at once if their time has passed.
+    /// Arms timers that a hold kept from firing; they are due at once if their time has passed.
     pub(super) fn arm_all(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         for (timer, at) in live.state.timers() {

@@ -12,11 +12,11 @@ use windlass_store::Tenant;
 pub(in crate::lane) struct Outside {
     pub group: GroupKey,
     pub cluster: Option<String>,
-    /// Orders reach it: its worker has fetched some since this process began.
+    /// Whether orders reach it: its worker has fetched some since this process began.
     pub is_attached: bool,
     /// SHA-256 of the session's text.
     pub digest: [u8; 32],
-    /// On the steady clock: when its row is renewed at the earliest.
+    /// Earliest time of the next renewal of its row, on the steady clock.
     pub renew_at: u64,
 }
 
@@ -64,7 +64,7 @@ impl Sessions {
         None
     }
 
-    /// Orders of the session reach its worker from now on.
+    /// Notes that orders of the session reach its worker from now on.
     pub fn attach_runner(&mut self, id: protocol::SessionId) {
         if let Some(outside) = self.sessions.get_mut(&id).and_then(|session| session.outside.as_deref_mut()) {
             outside.is_attached = true;
@@ -83,7 +83,7 @@ impl Sessions {
         self.sessions.get(&id).is_some_and(Session::has_slot)
     }
 
-    /// A worker takes nothing new.
+    /// Notes that a worker takes no further units.
     pub fn drain(&mut self, id: protocol::SessionId) {
         self.change(id, |session| session.slots = 0);
     }
@@ -92,12 +92,12 @@ impl Sessions {
         self.sessions.get(&id)?.outside.as_deref()
     }
 
-    /// Number of sessions of a tenant's workers outside of this process.
+    /// Returns the number of sessions of a tenant's workers outside of this process.
     pub fn outside_of(&self, tenant: &Tenant) -> usize {
         self.outside_loads().filter(|(group, _)| group.tenant == *tenant).count()
     }
 
-    /// Groups of all workers outside of this process, and what each worker holds.
+    /// Lists the groups of all workers outside of this process, and the units of each worker.
     pub fn outside_loads(&self) -> impl Iterator<Item = (&GroupKey, usize)> {
         self.sessions
             .values()
@@ -113,7 +113,7 @@ impl Sessions {
         self.held.get(&unit).copied()
     }
 
-    /// Renews a session of a worker outside of this process; true: its row has to be renewed as well.
+    /// Renews a session of a worker outside of this process. Returns whether its row has to be renewed as well.
     pub fn renew(&mut self, id: protocol::SessionId, expires: u64, now: u64, row_every_ms: u64) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else { return false };
         session.expires = expires;
@@ -125,8 +125,8 @@ impl Sessions {
         is_due
     }
 
-    /// Compares what a session holds with the units that its worker lists: those that the worker has given up, and those
-    /// that it has to stop. A unit that was sent after `overdue` may have crossed the list on its way.
+    /// Compares the units of a session with those that its worker lists. Returns the units that the worker has given
+    /// up, and those that it has to stop. A unit that was sent after `overdue` may have crossed the list.
     pub fn compare(
         &self,
         id: protocol::SessionId,

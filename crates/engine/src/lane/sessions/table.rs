@@ -1,4 +1,4 @@
-//! Sessions in memory: what each worker holds, and the slots that are free.
+//! Sessions in memory: the units of each worker, and the free slots.
 
 use super::Outside;
 use crate::ids::IdMap;
@@ -13,24 +13,24 @@ use windlass_store::Tenant;
 pub(in crate::lane) struct Sessions {
     pub(super) sessions: BTreeMap<protocol::SessionId, Session>,
     pub(super) held: IdMap<protocol::Unit, protocol::SessionId>,
-    /// How many of them are of each execution; none of the numbers is 0.
+    /// Number of units of each execution; no number is 0.
     pub(super) by_execution: IdMap<ExecutionId, u32>,
-    /// Slots that tenants have, without those that were lent; none of them is 0.
+    /// Slots of tenants, without those that were lent; no number is 0.
     pub(super) by_tenant: BTreeMap<Tenant, usize>,
-    /// Sessions in turn; those without a free slot are passed over.
+    /// Sessions in turn; those without a free slot are skipped.
     pub(super) turns: VecDeque<protocol::SessionId>,
     pub(super) free: usize,
     /// Sessions of workers outside of this process that have slots, in turn.
     pub(super) runners: BTreeMap<GroupKey, VecDeque<protocol::SessionId>>,
-    /// One of them may have a free slot that it had not before.
+    /// Whether one of them may have a new free slot.
     pub(super) has_freed_runners: bool,
     /// Units that workers outside of this process hold.
     pub(super) held_outside: usize,
     /// Units of workers of this process that are steps of an execution which they hold as a whole.
     pub(super) held_inside: usize,
-    /// No session expires before it. None: there is no session.
+    /// Time before which no session expires. None: there is no session.
     pub(super) earliest_expiry: Option<u64>,
-    /// Leases that ended without a word from their worker, since the start.
+    /// Number of leases since the start that ended without a report of their worker.
     pub(super) lost: u64,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct Session {
     pub(super) holds: BTreeMap<protocol::Unit, Held>,
     /// Number of these that take no slot.
     pub(super) slotless: usize,
-    /// Slots that are kept for work whose execution is being read.
+    /// Slots that are reserved for work whose execution is being read.
     pub(super) reserved: usize,
-    /// On the steady clock.
+    /// Time of expiry on the steady clock.
     pub(super) expires: u64,
-    /// Of a worker outside of this process, which claims work of its group and has no slots here.
+    /// Group of a worker outside of this process, which claims work and has no slots here.
     pub(super) outside: Option<Box<Outside>>,
 }
 
@@ -55,46 +55,46 @@ pub(super) struct Held {
     pub(super) tenant: Tenant,
     pub(super) at: Millis,
     pub(super) cursor: Cursor,
-    /// Which checkpoint the cursor is of.
+    /// Number of the checkpoint of the cursor.
     pub(super) checkpoint: u64,
-    /// It must stop, with this much grace.
+    /// Grace of the stop, if it must stop.
     pub(super) stop: Option<u64>,
     pub(super) seat: Seat,
-    /// The order to stop was sent, after the decision was on disk.
+    /// Whether the order to stop was sent, after the decision was on disk.
     pub(super) stop_sent: bool,
-    /// On the steady clock: when the order went out. None: it is not on disk yet.
+    /// Time of the order, on the steady clock. None: it is not on disk yet.
     pub(super) sent: Option<u64>,
-    /// Its log was cut off because the tenant has no room.
+    /// Whether its log was cut because the tenant has no room.
     pub(super) log_ends: bool,
 }
 
-/// What a unit takes of its worker.
+/// Kind of slot that a unit takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::lane) enum Seat {
     Slot,
-    /// It waits for others, and they may have its slot.
+    /// The unit waits for others, and they may have its slot.
     Lent,
-    /// It is a step of an execution that the worker holds as a whole, in the slot of that execution.
+    /// The unit is a step of an execution that the worker holds as a whole, in the slot of that execution.
     Inside,
 }
 
 impl Sessions {
-    /// Pieces of work that workers have.
+    /// Number of units that workers hold.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Leases that were lost since the start.
+    /// Number of leases that were lost since the start.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Slots of all sessions of this process.
+    /// Number of slots of all sessions of this process.
     pub fn slots(&self) -> usize {
         self.free + self.held.len() - self.held_outside - self.held_inside
     }
 
-    /// Free slots of all sessions.
+    /// Number of free slots of all sessions.
     pub fn free(&self) -> usize {
         self.free
     }
@@ -108,7 +108,7 @@ impl Sessions {
         self.sessions.insert(id, session);
     }
 
-    /// Returns the sessions whose time has passed. As long as none can have expired, none is looked at.
+    /// Returns the expired sessions. They are searched only if one can have expired.
     pub(super) fn expired(&mut self, now: u64) -> Vec<protocol::SessionId> {
         if self.earliest_expiry.is_none_or(|earliest| earliest > now) {
             return Vec::new();
@@ -119,7 +119,7 @@ impl Sessions {
         self.sessions.iter().filter(|(_, session)| is_late(session)).map(|(id, _)| *id).collect()
     }
 
-    /// A slot of the next session in turn that has one.
+    /// Takes a slot of the next session in turn that has one.
     pub fn take_slot(&mut self) -> Option<protocol::SessionId> {
         for _ in 0..self.turns.len() {
             let id = self.turns.pop_front()?;
@@ -144,26 +144,26 @@ impl Sessions {
         self.sessions.contains_key(&id)
     }
 
-    /// The order to stop is out.
+    /// Notes that the order to stop was sent.
     pub fn stop_sent(&mut self, unit: protocol::Unit) {
         if let Some(held) = self.held_mut(unit) {
             held.stop_sent = true;
         }
     }
 
-    /// The order to run it is out.
+    /// Notes that the order to run was sent.
     pub fn sent(&mut self, unit: protocol::Unit, now: u64) {
         if let Some(held) = self.held_mut(unit) {
             held.sent = Some(now);
         }
     }
 
-    /// Who waits for others does not work: its slot is theirs meanwhile.
+    /// Lends the slot of a unit that waits for others.
     pub fn lend(&mut self, unit: protocol::Unit) {
         self.set_seat(unit, Seat::Slot, Seat::Lent);
     }
 
-    /// The unit continues at once, even if its slot is taken: a session may exceed its slots for a while.
+    /// Continues the unit at once, even if its slot is taken: a session may exceed its slots for a while.
     pub fn take_back(&mut self, unit: protocol::Unit) {
         self.set_seat(unit, Seat::Lent, Seat::Slot);
     }
@@ -180,7 +180,7 @@ impl Sessions {
         }
     }
 
-    /// Slots of a tenant that it works in.
+    /// Returns the number of slots in which a tenant works.
     pub fn held_by(&self, tenant: &Tenant) -> usize {
         self.by_tenant.get(tenant).copied().unwrap_or_default()
     }
@@ -239,7 +239,7 @@ impl Sessions {
         }
     }
 
-    /// A worker has a part of the execution.
+    /// Returns whether a worker has a part of the execution.
     pub fn work_on(&self, execution: ExecutionId) -> bool {
         self.by_execution.contains_key(&execution)
     }
@@ -256,7 +256,7 @@ impl Sessions {
         Some(id)
     }
 
-    /// Frees the slot; returns since when it was held, and whether it was to stop.
+    /// Frees the slot. Returns the time since which it was held, and whether the unit was to stop.
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
         let id = self.let_go(unit)?;
         let held = self.change(id, |session| session.release(unit))??;
@@ -265,7 +265,7 @@ impl Sessions {
         Some((id, held.at, held.stop.is_some()))
     }
 
-    /// As its worker last said.
+    /// Sets the progress from the last report of its worker.
     pub fn cursor(&self, unit: protocol::Unit) -> Cursor {
         let id = self.held.get(&unit)?;
         self.sessions.get(id)?.holds.get(&unit)?.cursor.clone()
