@@ -1,4 +1,4 @@
-//! The claim of one unit: what its worker may ask the engine for while it holds the unit.
+//! The claim of one unit: the requests that its worker may send to the engine while it holds the unit.
 
 use crate::failure::failure;
 use crate::pool::Port;
@@ -56,7 +56,7 @@ impl Claim {
         }
     }
 
-    /// Rights of the tenant as of now: one that was withdrawn is gone at once.
+    /// Returns the current rights of the tenant: a right that is withdrawn is gone at once.
     pub(crate) async fn rights(&self) -> Result<Rights, Box<Failure>> {
         match self.ask(ResourceAsk::GetRights).await? {
             ResourceReply::Rights(rights) => Ok(rights),
@@ -82,7 +82,7 @@ impl Claim {
         }
     }
 
-    /// Returns the bytes behind each key.
+    /// Returns the bytes of each key.
     pub(crate) async fn load(
         &self,
         keys: Vec<String>,
@@ -116,7 +116,7 @@ impl Claim {
         self.ask(ResourceAsk::PutArtifact { key, body }).await.map(drop)
     }
 
-    /// Stores large values before anything refers to them.
+    /// Stores large values before they are referenced.
     pub(crate) async fn keep(&self, made: Vec<Artifact>) -> Result<(), Box<Failure>> {
         for Artifact { key, bytes } in made {
             self.ask(ResourceAsk::PutArtifact { key, body: bytes.into() }).await?;

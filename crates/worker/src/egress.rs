@@ -1,5 +1,5 @@
-//! Which addresses requests of definitions may reach. A definition says where to, and an answer may redirect anywhere:
-//! neither may open what only this machine or its cloud can reach.
+//! Addresses that requests of definitions may reach. A definition chooses the destination, and a response may redirect:
+//! neither may reach addresses that only this machine or its cloud can reach.
 //!
 //! | addresses | reached |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | loopback and private ranges | when `allow_private` is set, or `allow` has them |
 //! | others | always |
 //!
-//! Checked is the address that is connected to: a literal one in a URL, or each one that a name resolves to, at the moment
-//! of the connection. A name that resolves to something else later is checked again then.
+//! The check applies to the address of the connection: a literal one in a URL, or each one that a name resolves to, at
+//! the moment of the connection. If a name resolves to another address later, that one is checked again.
 
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -24,9 +24,9 @@ use windlass_protocol::{EgressRules, codes};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Egress {
-    /// Loopback and private ranges, all of them.
+    /// Whether all loopback and private ranges are allowed.
     pub allow_private: bool,
-    /// Ranges that are allowed where private ones are not. What is never reached stays so.
+    /// Ranges that are allowed if private ones are not. Addresses that are never reached stay blocked.
     pub allow: Vec<IpNet>,
 }
 
@@ -45,15 +45,15 @@ pub struct Refused {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// With the kind of address.
+    /// The address is blocked because of its kind.
     Never(&'static str),
     Private(&'static str),
 }
 
 impl std::error::Error for Refused {}
 
-/// A name that has no address, or could not be resolved. It does not repeat the name: a URL has it in lower case, where
-/// a secret in it would not be found and redacted.
+/// A name that has no address, or could not be resolved. The message does not repeat the name: a URL has it in lower
+/// case, where a secret in it would not be found and redacted.
 #[derive(Debug, thiserror::Error)]
 #[error("its host name cannot be resolved: {why}")]
 pub struct Unresolved {
@@ -92,14 +92,14 @@ impl Egress {
         Egress { allow_private: rules.allow_private, allow }
     }
 
-    /// Returns the rules as workers get them.
+    /// Returns the rules in the form in which workers get them.
     #[must_use]
     pub fn rules(&self) -> EgressRules {
         let allow = self.allow.iter().map(IpNet::to_string).collect();
         EgressRules { allow_private: self.allow_private, allow }
     }
 
-    /// With the ranges of a list: `10.0.0.0/8,fd00::/8`. A single address is a range of one.
+    /// Adds the ranges of a list: `10.0.0.0/8,fd00::/8`. A single address is a range of one.
     pub fn allowing(mut self, list: &str) -> Result<Egress, BadRange> {
         for range in list.split([',', ' ']).map(str::trim).filter(|range| !range.is_empty()) {
             let parsed = range.parse().or_else(|_| range.parse().map(|address: IpAddr| IpNet::from(address)));
@@ -122,14 +122,14 @@ impl Egress {
         }
     }
 
-    /// The host of a URL. A name says nothing yet: it is checked when it is resolved.
+    /// Checks the host of a URL. A name is checked when it is resolved.
     pub fn check_host(&self, host: &str) -> Result<(), Refused> {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         bare.parse().map_or(Ok(()), |address| self.check(address))
     }
 }
 
-/// The address, and the ones that it represents: an IPv6 address can be a way to an IPv4 address.
+/// Returns the address, and those that it embeds: an IPv6 address can lead to an IPv4 address.
 fn forms(address: IpAddr) -> Vec<IpAddr> {
     let IpAddr::V6(six) = address else { return vec![address] };
     let four = |high: u16, low: u16| {
@@ -137,14 +137,14 @@ fn forms(address: IpAddr) -> Vec<IpAddr> {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     let embedded = match six.segments() {
-        // Mapped, compatible (but for :: and ::1, which have kinds of their own), and translated.
+        // Mapped, compatible (but for :: and ::1, which have kinds of their own), and translated addresses.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(four(high, low)),
         [0, 0, 0, 0, 0, 0, high, low] if (high, low) > (0, 1) => Some(four(high, low)),
         // NAT64, the well-known and the local prefix.
         [0x64, 0xff9b, 0 | 1, .., high, low] => Some(four(high, low)),
         // 6to4.
         [0x2002, high, low, ..] => Some(four(high, low)),
-        // Teredo keeps it inverted.
+        // Teredo addresses contain it inverted.
         [0x2001, 0, .., high, low] => Some(four(!high, !low)),
         // ISATAP.
         [.., 0 | 0x200, 0x5efe, high, low] => Some(four(high, low)),
@@ -206,8 +206,8 @@ fn private(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// A client that connects to allowed addresses only. It follows no redirects: an address in a URL, and where an answer
-/// points to, is for the caller to check.
+/// Builds a client that connects to allowed addresses only. It follows no redirects: the caller has to check the
+/// address in a URL and the target of a redirect.
 pub fn client(egress: Egress, connect: Duration) -> reqwest::Result<Client> {
     builder(Resolver::of_system(Arc::new(egress))).connect_timeout(connect).build()
 }
@@ -224,7 +224,8 @@ pub(crate) fn builder(resolver: Resolver) -> ClientBuilder {
 type Looked = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 type Lookup = dyn Fn(String) -> Looked + Send + Sync;
 
-/// Resolves names for connections, and hands out allowed addresses only: what was checked is what is connected to.
+/// Resolves names for connections, and returns allowed addresses only, so that the checked address is the one that is
+/// connected to.
 #[derive(Clone)]
 pub(crate) struct Resolver {
     egress: Arc<Egress>,
@@ -267,7 +268,7 @@ impl Resolve for Resolver {
             let mut allowed = Vec::new();
             for address in found {
                 match egress.check(address) {
-                    // The connector puts in the port.
+                    // The connector adds the port.
                     Ok(()) => allowed.push(SocketAddr::new(address, 0)),
                     Err(found) => refused = Some(found),
                 }
@@ -318,7 +319,7 @@ mod tests {
         "ff02::1",
         "fd00:ec2::254",
         "fd20:ce::254",
-        // Ways to 169.254.169.254.
+        // Addresses that lead to 169.254.169.254.
         "::ffff:169.254.169.254",
         "::ffff:a9fe:a9fe",
         "::169.254.169.254",

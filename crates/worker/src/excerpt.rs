@@ -1,16 +1,16 @@
-//! Excerpts of long texts in failures. A text is cut after secrets were taken out of it: the beginning of a value could
-//! not be recognised, and is not for others either. Tools therefore only mark what is to be cut, and [`settle`] cuts it
-//! where the unit's values are known.
+//! Excerpts of long texts in failures. A text is cut after secrets were removed from it, because the beginning of a
+//! value could not be recognised and must not be shown. Tools therefore only mark the cut, and [`settle`] makes it
+//! where the values of the unit are known.
 
 use serde_json::Value;
 use windlass_secrets::{LOOKAHEAD, Redactor};
 
-// Private characters that no text has by chance; one that has them is cut, and nothing else happens to it.
+// Private characters that do not occur in texts by chance. A text that has them is cut, without other effects.
 const OPEN: char = '\u{F8F0}';
 const SIZE_END: char = '\u{F8F1}';
 const CLOSE: char = '\u{F8F2}';
 
-/// Follows a text whose end is missing.
+/// Marks the end of a text whose rest is cut.
 const CUT: &str = "…";
 
 /// Marks a text of which only the first `max` bytes are to be shown.
@@ -34,7 +34,7 @@ fn marked(side: char, text: &str, window: &str, max: usize) -> String {
     format!("{OPEN}{side}{max}{SIZE_END}{}{CLOSE}", window.replace([OPEN, SIZE_END, CLOSE], ""))
 }
 
-/// Takes values out of the text, then cuts what was marked.
+/// Removes values from the text, then makes the marked cut.
 pub(crate) fn settle(redactor: &Redactor, text: &mut String) {
     if !text.contains(OPEN) {
         if let std::borrow::Cow::Owned(redacted) = redactor.text(text) {
@@ -63,7 +63,7 @@ fn excerpt(redactor: &Redactor, marked: &str) -> String {
     }
 }
 
-/// The same for all texts of a value.
+/// Does the same for all texts of a value.
 pub(crate) fn settle_value(redactor: &Redactor, value: &mut Value) {
     match value {
         Value::String(text) => settle(redactor, text),

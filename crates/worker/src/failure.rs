@@ -1,22 +1,22 @@
-//! The failures a worker itself finds, in the words of the taxonomy.
+//! Failures that the worker itself reports.
 
 use crate::excerpt;
 use serde_json::{Value, json};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// A source text in a message is cut after this many bytes.
+/// Maximum bytes of a source text in a message.
 const SHOWN_MAX: usize = 200;
 
 pub(crate) fn failure(class: ErrorClass, code: &str, message: impl Into<String>) -> Box<Failure> {
     Box::new(Failure::new(class, code, message))
 }
 
-/// What was configured cannot be done, now or ever.
+/// Returns the failure of a configuration that can never work.
 pub(crate) fn invalid(message: impl Into<String>) -> Box<Failure> {
     failure(ErrorClass::Validation, "INVALID_CONFIGURATION", message)
 }
 
-/// `place` names the part of the definition that has the expression.
+/// Returns the failure of an expression. `place` names the part of the definition that has it.
 pub(crate) fn expression(place: &str, source: &Value, error: &dyn std::fmt::Display) -> Box<Failure> {
     let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
     let message = format!("{place} cannot be evaluated: {error}, in `{}`", shown(&source));
@@ -40,7 +40,7 @@ pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
     failure
 }
 
-/// The beginning of a text, for a message. It is cut when the message leaves: see [`excerpt`].
+/// Returns the beginning of a text, for a message. It is cut when the message is reported: see [`excerpt`].
 pub(crate) fn shown(text: &str) -> String {
     excerpt::head(text, SHOWN_MAX)
 }

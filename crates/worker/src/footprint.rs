@@ -1,5 +1,5 @@
-//! Memory that JSON takes as values. A text like `[0,0,…]` takes eighty times its size: an answer that is within its bound
-//! as a text may be far beyond what a worker can hold.
+//! Memory of JSON values. A text like `[0,0,…]` takes eighty times its size: a response that is within its bound as a
+//! text may be far beyond the memory of a worker.
 
 use crate::tools::TenantBounds;
 use serde_json::Value;
@@ -7,38 +7,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
-/// Deepest nesting of a value that comes from outside: what is deeper could be parsed once, and not again inside the
-/// records that hold it.
+/// Maximum nesting of a value from outside. A deeper one could be parsed once, and not again inside of the records that
+/// contain it.
 pub(crate) const DEPTH_MAX: u32 = 96;
 
-/// One value from outside, as values in memory. An ordinary answer takes about ten times its size, so this is about 20 MB of
+/// Maximum memory of one value from outside. A usual response takes about ten times its size, so this is about 20 MB of
 /// JSON.
 pub(crate) const VALUE_MEMORY_MAX: u64 = 192 << 20;
 
-/// The result of a program of the tenant's own, as values in memory: about 50 MB of ordinary rows. The program could take as
-/// much memory itself, so it may be more than an answer from outside.
+/// Maximum memory of the result of a program of the tenant: about 50 MB of usual rows. The program could take as much
+/// memory itself, so this is more than for a response from outside.
 const RESULT_MEMORY_MAX: u64 = 512 << 20;
 
-/// Texts of answers that are being read, of one tenant at a time. What comes beyond waits.
+/// Maximum memory of response texts of one tenant that are being read at a time. Further ones wait.
 const TEXTS_BYTES_MAX: u64 = 128 << 20;
 
-/// Large values of one tenant at a time: at least the largest. What comes beyond waits.
+/// Maximum memory of large values of one tenant at a time: at least the largest. Further ones wait.
 const VALUES_MEMORY_MAX: u64 = VALUE_MEMORY_MAX;
 
-/// Small values are not counted: slots bound how many there are.
+/// Size below which values are not counted: the slots bound their number.
 const SMALL: u64 = 1 << 20;
 
-/// What takes longer to scan or parse than the pool's only thread should be away from others.
+/// Size from which text is scanned or parsed away from the pool's only thread.
 const LARGE_TEXT: usize = 256 * 1024;
 
-/// An element of a list: a value of 72 bytes, and what a growing list reserves.
+/// Memory of an element of a list: a value of 72 bytes, and the reserve of a growing list.
 const ELEMENT: u64 = 112;
-/// An entry of a map: hash, key, value, an allocation for the key, and what a growing map reserves.
+/// Memory of an entry of a map: hash, key, value, an allocation for the key, and the reserve of a growing map.
 const ENTRY: u64 = 208;
-/// A map or list that has something in it.
+/// Memory of a map or list that is not empty.
 const CONTAINER: u64 = 96;
 
-/// Why a text is no value that a worker takes.
+/// Reason for which a worker refuses a text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("it is nested deeper than {DEPTH_MAX} levels")]
@@ -54,12 +54,12 @@ pub(crate) enum Unusable {
     Defect(#[from] tokio::task::JoinError),
 }
 
-/// A result that would take more memory than a worker has for it.
+/// A result that would take more memory than is allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("it takes about {} MiB of memory, and {} MiB", .0 >> 20, RESULT_MEMORY_MAX >> 20)]
 pub(crate) struct OversizedResult(u64);
 
-/// Estimates the memory of a JSON text as a value. What is no JSON gets some number.
+/// Estimates the memory of a JSON text as a value. The estimate for other text has no meaning.
 pub(crate) fn estimate(json: &[u8]) -> Result<u64, Unusable> {
     let (mut memory, mut depth, mut maps) = (json.len() as u64, 0_u32, 0_u128);
     let (mut in_text, mut escaped) = (false, false);
@@ -89,7 +89,7 @@ pub(crate) fn estimate(json: &[u8]) -> Result<u64, Unusable> {
     Ok(memory)
 }
 
-/// Room of one tenant for large answers.
+/// Memory of one tenant for large responses.
 #[derive(Debug)]
 pub(crate) struct Room {
     /// Permits are KiB.
@@ -104,8 +104,8 @@ impl Default for Room {
     }
 }
 
-/// What one unit of work holds of it: room for the value of its last call. A unit never waits for room while it holds some,
-/// but for a text that waits to become a value; so none waits for ever.
+/// Memory that one unit of work holds: room for the value of its last call. A unit that holds room never waits for
+/// more, except for a text that waits to become a value; so every wait ends.
 #[derive(Debug)]
 pub(crate) struct Share {
     bounds: Arc<TenantBounds>,
@@ -117,7 +117,7 @@ impl Share {
         Share { bounds, value: Mutex::default() }
     }
 
-    /// To be called when the value of the last call is kept elsewhere.
+    /// Frees the room of the last call. Must be called when its value is kept elsewhere.
     pub(crate) fn release(&self) {
         self.value.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -140,8 +140,8 @@ impl Share {
         Ok(())
     }
 
-    /// Waits for room for the result of a program, and holds it until the next call. One that is larger than all room takes
-    /// all of it.
+    /// Waits for room for the result of a program, and holds it until the next call. A result that is larger than all
+    /// room takes all of it.
     pub(crate) async fn result(&self, memory: u64) -> Result<(), OversizedResult> {
         if memory > RESULT_MEMORY_MAX {
             return Err(OversizedResult(memory));
@@ -154,7 +154,7 @@ impl Share {
         Ok(())
     }
 
-    /// Parses a text when there is room for its value, and away from the pool's thread if it is large.
+    /// Parses a text when there is room for its value. A large one is parsed on another thread than the pool's.
     pub(crate) async fn parse(&self, json: Vec<u8>) -> Result<Value, Unusable> {
         if json.len() < LARGE_TEXT {
             self.value(estimate(&json)?).await?;
@@ -170,7 +170,7 @@ impl Share {
     }
 }
 
-/// Never closed, so there always is a permit in the end.
+/// The semaphore is never closed, so every wait for a permit ends.
 async fn acquire(permits: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
     Arc::clone(permits).acquire_many_owned(kib(bytes)).await.ok()
 }

@@ -1,17 +1,17 @@
-//! Asks running work to end.
+//! Requests to running work to end.
 
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// A limit this long is none: no process lives a year, and clocks cannot be set much further.
+/// Longest effective limit: no process lives a year, and clocks cannot be set much further.
 const NEVER_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
-/// Pulled from outside; it says how long there is between TERM and KILL.
+/// The sender of the request, with the time between TERM and KILL.
 #[derive(Debug)]
 pub(crate) struct Puller(watch::Sender<Option<u64>>);
 
-/// Seen by the work.
+/// The receiver of the request in the work.
 #[derive(Debug, Clone)]
 pub(crate) struct Halt {
     order: watch::Receiver<Option<u64>>,
@@ -34,7 +34,7 @@ impl Halt {
         self.order.borrow().is_some()
     }
 
-    /// The grace; again only when it changes.
+    /// Returns the grace; again only when it changes.
     pub(crate) async fn pulled(&mut self) -> u64 {
         let heard = self.heard;
         match self.order.wait_for(|order| order.is_some() && *order != heard).await.map(|order| *order) {
@@ -42,20 +42,20 @@ impl Halt {
                 self.heard = order;
                 order.unwrap_or_default()
             }
-            // The puller is gone, so it can never be pulled.
+            // The sender is gone, so no request can follow.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// What limited work came to, and whether it had to be stopped because its time was up.
+/// Result of limited work, and whether it was stopped because of its time limit.
 pub(crate) struct Limited<T> {
     pub(crate) result: T,
     pub(crate) timed_out: bool,
 }
 
-/// Runs `work` under a halt of its own, which is pulled when `outer` is or when the time is up. Always waits for the
-/// work's end: that is when its processes are gone.
+/// Runs `work` under a halt of its own, which is pulled when `outer` is or when the time limit is reached. Always waits
+/// for the end of the work, when its processes have ended.
 pub(crate) async fn limited<T, F: Future<Output = T>>(
     limit_ms: Option<u64>,
     grace_ms: u64,

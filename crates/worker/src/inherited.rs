@@ -1,5 +1,5 @@
-//! What programs of steps inherit. The process that starts them may have a stricter file mode mask and a higher limit on open
-//! files than it was started with; neither is meant for them.
+//! Attributes that programs of steps inherit. The process that starts them may have a stricter file mode mask and a
+//! higher limit on open files than at its start; programs get the original ones.
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
@@ -10,28 +10,28 @@ use std::sync::OnceLock;
 pub struct Inherited {
     /// File mode mask.
     pub umask: u32,
-    /// Soft limit on open files; None: it was not changed.
+    /// Soft limit on open files; None if it was not changed.
     pub open_files: Option<u64>,
 }
 
-/// The mask and the limit belong to the process, and so does this.
+/// The mask and the limit belong to the process, so this is global, too.
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
 
 impl Inherited {
-    /// Programs get these from now on. The first one holds.
+    /// Sets the attributes of programs from now on. Only the first call has an effect.
     pub fn keep(self) {
         let _ = INHERITED.set(self);
     }
 }
 
-/// The mask and the limit for a supervisor, `-` for what programs get as it is.
+/// Formats the mask and the limit for a supervisor; `-` keeps the inherited value.
 pub(crate) fn described() -> String {
     let Some(inherited) = INHERITED.get() else { return "- -".to_owned() };
     let files = inherited.open_files.map_or_else(|| "-".to_owned(), |files| files.to_string());
     format!("{:04o} {files}", inherited.umask)
 }
 
-/// Sets for this process, and so for what it starts, what was described.
+/// Applies formatted attributes to this process, and so to the programs that it starts.
 pub(crate) fn restore(described: &str) -> io::Result<()> {
     let mut words = described.split(' ');
     if let Some(mask) = words.next().and_then(|mask| u32::from_str_radix(mask, 8).ok()) {

@@ -1,8 +1,8 @@
-//! The secrets that one unit of work was given, so that none of them leaves the worker (K9).
+//! The secrets that one unit of work was given. None of them may leave the worker (K9).
 //!
-//! A keeper belongs to one unit and is dropped with it. It knows what the unit itself opened or obtained, and nothing of
-//! what else the tenant keeps secret: what is redacted in a step's output says something about the values it is
-//! searched for, so a step must not be searched for values that it has no right to.
+//! A keeper belongs to one unit and is dropped with it. It has the values that the unit itself opened or obtained, and
+//! no other secrets of the tenant: redaction reveals something about the values that are searched for, so the output of
+//! a step must not be searched for values that it has no right to.
 
 use crate::claim::Claim;
 use crate::excerpt::{settle, settle_value};
@@ -15,19 +15,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_protocol::{ErrorClass, Failure, Outcome, Report};
 use windlass_secrets::{ENGINE_VARIABLES, Redactor, VALUE_MAX, Zeroizing, check_value};
 
-/// In front of the name of a variable, in a handle. No secret has a colon in its name.
+/// Prefix of the name of a variable, in a handle. Names of secrets have no colon.
 const ENVIRONMENT: &str = "env:";
 
-/// Values of one unit. A step with more of them does several steps' work; every output is searched for all of them.
+/// Maximum number of values of one unit. A step with more of them does the work of several steps; every output is
+/// searched for all of them.
 const VALUES_MAX: usize = 128;
 
-/// Bytes of all values of one unit: four of the largest. Searching for them takes about 30 times as much memory.
+/// Maximum bytes of all values of one unit: four of the largest. The search for them takes about 30 times as much
+/// memory.
 const BYTES_MAX: usize = 4 * VALUE_MAX;
 
-/// A code that a node made up is kept up to here, which is what stores have a column for.
+/// Maximum length of a code that a node defines; stores have a column of this length for it.
 const CODE_MAX: usize = 50;
 
-/// Text that takes longer to be searched than the pool's only thread should be away from others.
+/// Size from which text is searched away from the pool's only thread.
 pub(crate) const LARGE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -38,11 +40,11 @@ pub(crate) struct Keeper {
 
 #[derive(Default)]
 struct Known {
-    /// Handles that were opened: who carries on the unit's work opens them again.
+    /// Handles that were opened. A worker that takes over the unit opens them again.
     handles: BTreeSet<String>,
     values: Vec<Zeroizing<String>>,
     bytes: usize,
-    /// None: there are values that it does not know.
+    /// None if there are values that it does not contain.
     redactor: Option<Arc<Redactor>>,
 }
 
@@ -90,9 +92,10 @@ impl Keeper {
         Ok(value)
     }
 
-    /// Opens what an earlier worker opened for the same work. A secret that was deleted meanwhile is skipped.
+    /// Opens the handles that an earlier worker opened for the same work. A secret that was deleted meanwhile is
+    /// skipped.
     pub(crate) async fn open_again(&self, cursor: &Value) -> Result<(), Box<Failure>> {
-        // A run that waited for another execution has its own part inside.
+        // A run that waited for another execution has its own cursor inside.
         let cursor = cursor.get("then").unwrap_or(cursor);
         let handles = cursor.get(OPENED).and_then(Value::as_array).into_iter().flatten();
         for handle in handles.filter_map(Value::as_str) {
@@ -125,7 +128,7 @@ impl Keeper {
         values.into_iter().try_for_each(|value| known.learn(value))
     }
 
-    /// Knows every value of the unit so far.
+    /// Returns a redactor for all values of the unit so far.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         self.lock().redactor()
     }
@@ -145,7 +148,7 @@ fn too_much() -> Box<Failure> {
     failure(ErrorClass::Validation, LIMIT, message)
 }
 
-/// The handle of a variable.
+/// Returns the handle of a variable.
 pub(crate) fn variable_handle(name: &str) -> String {
     format!("{ENVIRONMENT}{name}")
 }
@@ -167,7 +170,7 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
     Ok(value)
 }
 
-/// Redacts what a call came to, before rules see it.
+/// Redacts the outcome of a call, before rules read it.
 pub(crate) async fn redact_call(redactor: Arc<Redactor>, mut called: CallResult) -> CallResult {
     let size = called.outcome.as_ref().map_or_else(|failed| text_bytes(&failed.details), text_bytes);
     if redactor.is_empty() || size < LARGE {
@@ -193,7 +196,7 @@ fn redact_now(redactor: &Redactor, called: &mut CallResult) {
     }
 }
 
-/// Bytes of all texts.
+/// Counts the bytes of all texts.
 pub(crate) fn text_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -203,7 +206,7 @@ pub(crate) fn text_bytes(value: &Value) -> usize {
     }
 }
 
-/// Redacts what a unit reports, before it leaves.
+/// Redacts the report of a unit, before it is sent.
 pub(crate) fn redact_report(keeper: &Keeper, report: &mut Report) {
     let redactor = &keeper.redactor();
     redactor.fields(&mut report.patch);
@@ -226,15 +229,15 @@ pub(crate) fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
     settle_value(redactor, &mut failure.details);
 }
 
-/// Parts of a cursor that hold what the run learned. The others are the definition's words and counts, without which a run
-/// could not go on, and results, which were redacted when they came: searching all of them at every checkpoint again
-/// would take time that grows with the square of their number.
+/// Parts of a cursor with data from the run. The other parts are words and counts of the definition, without which a
+/// run could not continue, and results, which were redacted when they arrived: searching all of them at every
+/// checkpoint would take time that grows with the square of their number.
 const LEARNED: [&str; 5] = ["args", "iter", "ctx", "memo", "counted"];
 
 /// The part of a cursor with the handles that were opened.
 const OPENED: &str = "opened";
 
-/// Redacts where the run is, before it leaves, and notes which secrets it was given.
+/// Redacts the cursor before it is sent, and adds the names of the secrets that the run was given.
 pub(crate) fn redact_cursor(keeper: &Keeper, cursor: &mut Value) {
     let redactor = keeper.redactor();
     let Some(fields) = cursor.as_object_mut() else { return };
@@ -283,7 +286,7 @@ mod tests {
             "opened": ["fetch-me", "the-results"],
         });
         assert_eq!(cursor, expected);
-        // Another worker that carries on knows them from the start.
+        // Another worker that takes over knows them from the start.
         let later = self::keeper();
         later.open_again(&cursor).await.unwrap();
         assert_eq!(later.redactor().text("the-results"), "[redacted]");

@@ -1,5 +1,5 @@
-//! The keychain of a pipeline: its entries are resolved in their order before the first task, so that one that cannot be
-//! had fails the step before it did anything.
+//! The keychain of a pipeline: its entries are resolved in their order before the first task, so that an entry that
+//! cannot be resolved fails the step before it has any effect.
 
 use crate::failure::{self, failure, invalid};
 use crate::halt::Halt;
@@ -16,23 +16,23 @@ use windlass_expr::{Scope, Template};
 use windlass_protocol::{ErrorClass, Failure, Key, KeyScope, KeySource, Provider, Work};
 use windlass_secrets::{Zeroizing, is_public_field};
 
-/// Tokens of a tenant that are kept; beyond this the ones that end first are fetched again.
+/// Maximum number of tokens of a tenant that are cached; those that expire first are dropped and fetched again.
 const TOKENS_MAX: usize = 1_024;
 
-/// Bytes of all tokens of a tenant: a kilobyte for each.
+/// Maximum bytes of all cached tokens of a tenant: a kilobyte for each.
 const TOKENS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of what a token endpoint answers. It is held as long as the token lives.
+/// Maximum bytes of the response of a token endpoint. It is cached as long as the token is valid.
 const GRANT_MAX: usize = 64 * 1024;
 
-/// A token is used this much shorter than it lives: it has to arrive, and clocks differ.
+/// Time before its expiry at which a token is no longer used, because of latency and clock differences.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// How long a token lives that does not say so.
+/// Lifetime of a token whose response has none.
 const UNSAID: Duration = Duration::from_secs(300);
 
-/// The key of the context that says why the keychain of the first step could not be resolved. It is durable, and every
-/// worker sees it.
+/// Key of the context with the reason for which the keychain of the first step could not be resolved. It is durable,
+/// and every worker reads it.
 pub(crate) const LOCKED: &str = "keychain_error";
 
 type Fields = Map<String, Value>;
@@ -56,13 +56,13 @@ pub(crate) async fn resolve(
     Ok(chain)
 }
 
-/// Of a step after the one that could not resolve the keychain.
+/// Returns the failure of a step after the one that could not resolve the keychain.
 pub(crate) fn locked(why: &Value) -> Box<Failure> {
     let why = why.as_str().unwrap_or_default();
     failure(ErrorClass::Auth, "KEYCHAIN_UNRESOLVED", format!("nothing runs without the keychain: {why}"))
 }
 
-/// What a stored text holds: the fields of a JSON object, or itself.
+/// Parses a stored text: the fields of a JSON object, or the text itself.
 pub(crate) fn stored(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(fields @ Value::Object(_)) => fields,
@@ -70,7 +70,7 @@ pub(crate) fn stored(text: &str) -> Value {
     }
 }
 
-/// A text alone is a token.
+/// A text is a token.
 fn credential(text: &str) -> Fields {
     match stored(text) {
         Value::Object(fields) => fields,
@@ -136,7 +136,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Handles are honoured everywhere in an entry: the definition put them there.
+    /// Handles are opened everywhere in an entry: the definition put them there.
     async fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
         let mut opened = BTreeMap::new();
         for handle in fields.values().flat_map(handles) {
@@ -200,7 +200,7 @@ impl Maker<'_> {
         };
         let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
         let fields = granted(&answer["data"])?;
-        // What may not be searched for is not kept either.
+        // A value that may not be searched for is not cached either.
         self.desk.kit.keeper.learn(secrets(&fields))?;
         self.desk.kit.tokens.put(owner, fields.clone(), lives(&fields));
         Ok(fields)
@@ -210,7 +210,7 @@ impl Maker<'_> {
         let of = match self.key.scope {
             KeyScope::Execution => execution_id(self.seen.work),
             KeyScope::Playbook => {
-                // Another tenant may have a playbook of the same name, and so may this one.
+                // Another tenant may have a playbook of the same name, and this tenant may have one, too.
                 let Work { tenant, workflow, .. } = self.seen.work;
                 let playbook = workflow.as_deref().unwrap_or(&self.key.playbook);
                 format!("{tenant} playbook {playbook}")
@@ -220,7 +220,7 @@ impl Maker<'_> {
     }
 }
 
-/// Handles anywhere in a value.
+/// Finds handles anywhere in a value.
 fn handles(value: &Value) -> Vec<&str> {
     if let Some(handle) = windlass_artifact::secret(value) {
         return vec![handle];
@@ -232,7 +232,7 @@ fn handles(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The server's answer, with the token under the name that everybody knows it by.
+/// Returns the response of the server, with the token under its usual name.
 fn granted(answer: &Value) -> Result<Fields, Box<Failure>> {
     let fields = answer.as_object();
     let token = fields.and_then(|fields| {
@@ -271,7 +271,7 @@ fn named(mut failure: Box<Failure>, key: &Key) -> Box<Failure> {
     failure
 }
 
-/// Texts of an entry that must not be seen.
+/// Collects the texts of an entry that must be redacted.
 fn secrets(fields: &Fields) -> Vec<Zeroizing<String>> {
     let mut found = Vec::new();
     let mut open: Vec<(&str, &Value)> = fields.iter().map(|(key, value)| (key.as_str(), value)).collect();
@@ -291,7 +291,7 @@ fn secrets(fields: &Fields) -> Vec<Zeroizing<String>> {
     found
 }
 
-/// What templates of an entry see.
+/// Names that templates of an entry can read.
 struct Seen<'s> {
     work: &'s Work,
     chain: &'s Fields,
@@ -310,11 +310,11 @@ impl Scope for Seen<'_> {
     }
 }
 
-/// Tokens that were fetched for one tenant, until they end. Another process fetches its own.
+/// Tokens that were fetched for one tenant, until they expire. Another process fetches its own.
 #[derive(Default)]
 pub(crate) struct Tokens(Mutex<BTreeMap<Owner, Token>>);
 
-/// Execution or playbook, and the entry.
+/// Key of a token: execution or playbook, and the entry.
 type Owner = (String, String);
 
 struct Token {

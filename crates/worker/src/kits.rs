@@ -1,4 +1,4 @@
-//! What units of one process share, and the kit that each of them gets.
+//! Resources that the units of one process share, and the kit of each unit.
 
 use crate::claim::Claim;
 use crate::command::OwnCommand;
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use windlass_protocol::WorkerRules;
 
-/// What units share. Each has secrets of its own; tokens that were fetched with them are shared within a tenant only.
+/// Shared resources of units. Each unit has its own secrets; tokens that were fetched with them are shared within a
+/// tenant only.
 #[derive(Debug)]
 pub(crate) struct Kits {
     pub(crate) supervisor: OwnCommand,
@@ -25,9 +26,9 @@ pub(crate) struct Kits {
     pub(crate) rules: Arc<WorkerRules>,
     pub(crate) cache: PathBuf,
     pub(crate) venvs: Arc<tokio::sync::Mutex<()>>,
-    /// By tenant. There are only as many as have tokens that are used.
+    /// Tokens by tenant, for tenants with tokens in use.
     pub(crate) tokens: BTreeMap<String, Arc<Tokens>>,
-    /// By tenant. There are only as many as have work.
+    /// Memory by tenant, for tenants with work.
     pub(crate) bounds: BTreeMap<String, Arc<TenantBounds>>,
 }
 

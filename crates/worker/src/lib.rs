@@ -1,15 +1,15 @@
 //! Runs the work of step-runs: pipelines of tool calls, in sessions with an engine.
 //!
-//! | part | is |
+//! | part | content |
 //! |---|---|
-//! | [`Run`] | the pipeline runner: which call is next, what an outcome means, where to go on after a crash; no IO |
+//! | [`Run`] | the pipeline runner: the next call, the meaning of an outcome, the continuation after a crash; no IO |
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
-//! | [`connect`] | the way of a worker process to a server, over HTTP |
+//! | [`connect`] | the connection of a worker process to a server, over HTTP |
 //! | [`RemoteDesk`] | the part of a pipeline around a call that a worker outside of this process makes |
-//! | [`egress`] | where requests of definitions may go to |
-//! | [`supervisor`] | the process that ends all that a program of a step started |
-//! | [`sandbox`] | processes for statements and paths of strangers |
+//! | [`egress`] | the addresses that requests of definitions may reach |
+//! | [`supervisor`] | the process that ends all processes that a program of a step started |
+//! | [`sandbox`] | processes for statements and paths of tenants |
 
 mod claim;
 mod command;

@@ -1,4 +1,4 @@
-//! A program of a step with everything it started, behind its supervisor. It ends as a whole.
+//! A program of a step with all its descendants, behind its supervisor. They end together.
 
 use crate::halt::Halt;
 use crate::inherited;
@@ -15,13 +15,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 
-/// What was killed is gone in no time, unless it hangs in the kernel; then nothing more can be done.
+/// Time for killed processes to end. They end at once unless they hang in the kernel; then nothing more can be done.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Longer than anything waits for a process to end by itself.
+/// Time that is longer than every wait for a process to end by itself.
 const GRACE_MAX_MS: u64 = 60 * 60 * 1000;
 
-/// The worker's line to a supervisor. Dropped, it lets the supervisor kill all that is left.
+/// Connection of the worker to a supervisor. When it is dropped, the supervisor kills all processes.
 #[derive(Debug)]
 pub(crate) struct Family {
     orders: OwnedWriteHalf,
@@ -31,7 +31,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// A line, and its other end as the supervisor's standard input.
+    /// A connection, and its other end as the supervisor's standard input.
     pub(crate) fn connect() -> io::Result<(Family, Stdio)> {
         let (own, other) = std::os::unix::net::UnixStream::pair()?;
         own.set_nonblocking(true)?;
@@ -44,8 +44,8 @@ impl Family {
         self.order(&format!("{GO}{}", inherited::described())).await
     }
 
-    /// Waits until the program and all that it started are gone. What the program leaves behind is ended as well: TERM,
-    /// and KILL after `grace_ms`. So is all of it when the halt is pulled, with the grace that comes with it.
+    /// Waits until the program and all its descendants have ended. Processes that the program leaves behind get TERM,
+    /// and KILL after `grace_ms`. When the halt is pulled, all processes do, with the grace of the halt.
     pub(crate) async fn ended(
         &mut self,
         supervisor: &mut Child,
@@ -60,10 +60,10 @@ impl Family {
                         status = Some(ended);
                         ending = self.ask(ending, grace_ms).await;
                     },
-                    // Closed, or reset because an order came when it had ended.
+                    // Closed, or reset because an order arrived when it had ended.
                     Ok(None) | Err(_) => hears = false,
                 },
-                // All that it said is read first.
+                // All its messages are read first.
                 exit = supervisor.wait(), if !hears => return self.over(status, exit?),
                 grace_ms = halt.pulled() => ending = self.ask(ending, grace_ms).await,
                 () = ending.due() => ending = self.kill().await,
@@ -82,26 +82,26 @@ impl Family {
         report.strip_prefix(ENDED)?.parse().ok().map(ExitStatus::from_raw)
     }
 
-    /// A supervisor that ended without a word was killed, and what it supervised is in other hands.
+    /// A supervisor that ended without a message was killed, and its processes have another parent.
     fn over(&self, status: Option<ExitStatus>, exit: ExitStatus) -> io::Result<ExitStatus> {
         if let Some(status) = status {
             return Ok(status);
         }
         if let Some(program) = self.program {
-            // What is gone already needs no signal.
+            // Processes that have ended need no signal.
             let _ = kill_process_group(program, Signal::KILL);
         }
         Err(io::Error::other(format!("its supervisor ended before it: {exit}")))
     }
 
-    /// A later word can only make it shorter.
+    /// A later order can only make the grace shorter.
     async fn ask(&mut self, ending: Ending, grace_ms: u64) -> Ending {
         let kill_at = Instant::now() + Duration::from_millis(grace_ms.min(GRACE_MAX_MS));
         match ending {
             Ending::Killed(at) => Ending::Killed(at),
             Ending::NotAsked if grace_ms == 0 => self.kill().await,
             Ending::NotAsked => {
-                // A supervisor that is gone needs no order.
+                // A supervisor that has ended needs no order.
                 let _ = self.order(TERM).await;
                 Ending::Asked { kill_at }
             }

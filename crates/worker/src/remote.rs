@@ -1,8 +1,8 @@
-//! Calls that workers outside of this process make. Everything of a pipeline around such a call is done here: templates and
-//! secrets before it; redaction, size, rules and retries after it. A unit of such a worker is one call of one task.
+//! Calls of workers outside of this process. All other parts of a pipeline run here: templates and secrets before the
+//! call; redaction, size, rules and retries after it. A unit of such a worker is one call of one task.
 //!
-//! Nothing has to be kept between the claim and the report: a unit that is prepared again, also by another process, makes
-//! the same call.
+//! No state is kept between the claim and the report: a unit that is prepared again, also by another process, makes the
+//! same call.
 
 use crate::claim::Claim;
 use crate::command::OwnCommand;
@@ -21,15 +21,15 @@ use std::env::temp_dir;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_protocol::{Failure, Outcome, Report, Unit, WORKER_KIND, Work, WorkerRules};
 
-/// Bytes of a message that are kept; a local tool keeps as many of its own.
+/// Maximum bytes of a message, as for a local tool.
 const MESSAGE_MAX: usize = 4 * 1024;
 
 /// Settings of a desk for remote calls.
 #[derive(Debug, Clone)]
 pub struct RemoteConfig {
-    /// How [`crate::supervisor::run`] is called.
+    /// Command that calls [`crate::supervisor::run`].
     pub supervisor: OwnCommand,
-    /// How [`crate::sandbox::run`] is called.
+    /// Command that calls [`crate::sandbox::run`].
     pub sandbox: OwnCommand,
     pub rules: Arc<WorkerRules>,
 }
@@ -44,11 +44,11 @@ pub struct RemoteDesk {
 #[derive(Debug)]
 pub enum Prepared {
     Call(Box<RemoteUnit>),
-    /// It ended before its call: a template failed, a secret is missing, or the next task runs on the server.
+    /// The unit ended before its call: a template failed, a secret is missing, or the next task runs on the server.
     Ended(Box<Report>),
 }
 
-/// A unit whose call is ready to be made.
+/// A unit whose call is ready.
 #[derive(Debug)]
 pub struct RemoteUnit {
     run: Run,
@@ -56,18 +56,18 @@ pub struct RemoteUnit {
     call: ToolCall,
 }
 
-/// The call of a unit, as its worker sees it.
+/// The call of a unit, in the form for its worker.
 #[derive(Debug)]
 pub struct RemoteCall<'u> {
     pub step: &'u str,
     pub operation: &'u str,
     pub input: &'u Value,
     pub idempotency_key: &'u str,
-    /// Counts from 1, over all tries of the task.
+    /// Number of the attempt, from 1, over all tries of the task.
     pub attempt: u32,
-    /// Time for the whole attempt of the step.
+    /// Time limit of the whole attempt of the step.
     pub attempt_ms: Option<u64>,
-    /// Time for this call.
+    /// Time limit of this call.
     pub call_ms: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl RemoteDesk {
         let claim = Claim { unit: work.unit, port: Arc::clone(&self.port) };
         let kit = self.kits.lock().unwrap_or_else(PoisonError::into_inner).for_unit(&work.tenant, claim);
         let (_puller, halt) = halt();
-        // Nothing reads the log: what a remote worker writes stays with it.
+        // The log has no reader: output of a remote worker stays with it.
         let (lines, _) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
         let mut run = Run::begin(work);
         let mut desk = Desk::new(run.work(), lines, kit, None);
@@ -145,7 +145,7 @@ impl RemoteUnit {
         }
     }
 
-    /// Continues the pipeline with what the worker reported, and returns what the engine learns of it.
+    /// Continues the pipeline with the report of the worker, and returns the report for the engine.
     pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
         let mut called = CallResult::from(outcome.map_err(bounded));
         bound_depth(&mut called);
@@ -154,7 +154,7 @@ impl RemoteUnit {
         self.run.answer(keeper::redact_call(redactor, called).await);
         let report = loop {
             match take_turn(&mut self.run, &self.desk).await {
-                // The next offer, or the end of this one, carries the cursor.
+                // The next offer, or the end of this one, has the cursor.
                 Turn::Checkpoint(_) => {}
                 Turn::Wait { delay_ms } => break self.run.hand_over(delay_ms),
                 Turn::Call(_) => break self.run.hand_over(0),
@@ -164,20 +164,20 @@ impl RemoteUnit {
         redacted(&self.desk, report)
     }
 
-    /// Ends the call because its worker took too long for it.
+    /// Ends the call because its worker exceeded the time limit.
     pub async fn time_out(self, limit_ms: u64) -> Box<Report> {
         let failed = failure::timeout(&format!("task `{}`", self.call.label), limit_ms);
         self.finish(Err(failed)).await
     }
 }
 
-/// Cuts the message of a worker's failure: executions keep it in memory and in their rows.
+/// Truncates the message of a worker's failure: executions have it in memory and in their rows.
 fn bounded(mut failure: Box<Failure>) -> Box<Failure> {
     failure.message = excerpt::head(&failure.message, MESSAGE_MAX);
     failure
 }
 
-/// The one way out: no value of a secret leaves with a report.
+/// Every report passes through here, so that no value of a secret leaves with it.
 fn redacted(desk: &Desk, mut report: Box<Report>) -> Box<Report> {
     keeper::redact_report(&desk.kit.keeper, &mut report);
     report

@@ -1,18 +1,19 @@
-//! Output of a process: split into lines for the log, its end kept for the result. Neither grows with the output.
+//! Output of a process: split into lines for the log, its end kept for the result. The memory does not grow with the
+//! output.
 
 use std::collections::VecDeque;
 use std::mem;
 
-/// A longer line is split.
+/// Maximum length of a line; a longer one is split.
 pub const LINE_MAX: usize = 64 * 1024;
 
-/// What is kept of a stream for the result; the log has all of it.
+/// Maximum bytes of a stream that are kept for the result; the log has all of it.
 pub const TAIL_MAX: usize = 64 * 1024;
 
 /// Splits bytes into lines of text. What is not UTF-8 is shown as the replacement character.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
-    /// A line whose end has not come, and has no end in it.
+    /// Begin of a line whose end has not arrived.
     rest: Vec<u8>,
 }
 
@@ -39,7 +40,7 @@ impl Splitter {
         self.rest.drain(..from);
     }
 
-    /// A last line without its end is a line too.
+    /// Returns the last line if it has no end.
     pub(crate) fn end(&mut self, lines: &mut Vec<String>) {
         if !self.rest.is_empty() {
             add(&String::from_utf8_lossy(&mem::take(&mut self.rest)), lines);
@@ -47,13 +48,13 @@ impl Splitter {
     }
 }
 
-/// The last place up to `at` where no character is cut in two. What is no text at all is cut anywhere.
+/// Returns the last position up to `at` that is between characters. Bytes that are not text may be cut anywhere.
 fn boundary(bytes: &[u8], at: usize) -> usize {
     let continues = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at).rev().find(|at| *at > 0 && !continues(*at)).unwrap_or(at)
 }
 
-/// Replaced bytes take more room than they did, so the text is measured again.
+/// Replacement characters take more room than the bytes, so the text is measured again.
 fn add(mut text: &str, lines: &mut Vec<String>) {
     while text.len() > LINE_MAX {
         let (line, rest) = text.split_at(boundary(text.as_bytes(), LINE_MAX));
@@ -63,7 +64,7 @@ fn add(mut text: &str, lines: &mut Vec<String>) {
     lines.push(text.to_owned());
 }
 
-/// The end of a stream.
+/// Keeps the end of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,
@@ -78,7 +79,7 @@ impl Tail {
         self.bytes.extend(&bytes[bytes.len().saturating_sub(TAIL_MAX)..]);
     }
 
-    /// At most `max` bytes of text, and whether anything is missing before it.
+    /// Returns at most `max` bytes of text, and whether anything before them is missing.
     pub(crate) fn text(&mut self, max: usize) -> (String, bool) {
         let bytes: &[u8] = self.bytes.make_contiguous();
         let start =

@@ -1,9 +1,9 @@
-//! The supervisor of one program of a step: a process that has the program and everything it starts as its descendants,
-//! and ends when all of them have.
+//! The supervisor of one program of a step: a process whose descendants are the program and all processes that it
+//! starts. It ends when all of them have ended.
 //!
-//! A process group is not enough: `setsid` leaves it. The supervisor is a subreaper, so what a descendant leaves behind
-//! becomes its child, whatever session, group or environment it has. It is the worker's own program with a hidden
-//! subcommand that calls [`run`], and talks to the worker over a socket that is its standard input:
+//! A process group is not enough, because `setsid` leaves it. The supervisor is a subreaper: an orphaned descendant
+//! becomes its child, in any session, group or environment. It is the worker's own program with a hidden subcommand
+//! that calls [`run`], and talks to the worker over a socket that is its standard input:
 //!
 //! | from the worker | meaning |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `began PID` | the program runs, in a process group of that number |
 //! | `ended STATUS` | the program has ended with that status of `wait`; what it started may still run |
 //!
-//! The system closes the socket when the worker dies, however it dies.
+//! The system closes the socket when the worker ends for any reason.
 
 use crate::inherited;
 use rustix::io::Errno;
@@ -42,13 +42,13 @@ pub(crate) const ENDED: &str = "ended ";
 /// Exit codes of shells for a program that cannot be started.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
-/// The worker died before it knew of the program.
+/// The worker ended before it knew of the program.
 const NOT_BEGUN: u8 = 125;
 
-/// Between two rounds of KILL: what forks while it is looked for is found in the next one.
+/// Pause between two rounds of KILL: a process that forks during a round is found in the next one.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs the program until it and all that it started are gone; returns the exit code of the supervisor.
+/// Runs the program until all its processes have ended; returns the exit code of the supervisor.
 pub fn run(argv: &[OsString], socket: UnixStream, stdout: Stdio) -> io::Result<u8> {
     let mut orders = BufReader::new(socket.try_clone()?);
     let mut order = String::new();
@@ -75,7 +75,7 @@ pub fn run(argv: &[OsString], socket: UnixStream, stdout: Stdio) -> io::Result<u
     bury(child, &socket)
 }
 
-/// Waits for every descendant. There are none left when there is none to wait for.
+/// Waits for every descendant, until there is none.
 fn bury(child: Pid, socket: &UnixStream) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -87,7 +87,7 @@ fn bury(child: Pid, socket: &UnixStream) -> io::Result<u8> {
     }
 }
 
-/// A worker that is gone hears nothing; then the socket's other end says so, too.
+/// A worker that has ended reads nothing; then the other end of the socket is closed, too.
 fn report(mut socket: &UnixStream, line: &str) {
     let _ = socket.write_all(format!("{line}\n").as_bytes());
 }
@@ -106,7 +106,8 @@ fn obey(orders: impl BufRead, child: Pid) {
     }
 }
 
-/// The program's group as a whole, and every other descendant by itself. What is gone already needs no signal.
+/// Signals the program's group as a whole, and every other descendant by itself. Processes that have ended need no
+/// signal.
 fn signal(child: Pid, signal: Signal) {
     let _ = kill_process_group(child, signal);
     for process in descendants() {
@@ -139,7 +140,7 @@ fn below(root: i32, processes: impl Iterator<Item = Process>) -> Vec<Process> {
     let mut found = children.remove(&root).unwrap_or_default();
     let mut at = 0;
     while let Some(process) = found.get(at) {
-        // Taken out, so that a table that changed while it was read leads nowhere twice.
+        // Entries are removed, so that a table that changed while it was read visits none twice.
         let more = children.remove(&process.pid).unwrap_or_default();
         found.extend(more);
         at += 1;
@@ -147,7 +148,7 @@ fn below(root: i32, processes: impl Iterator<Item = Process>) -> Vec<Process> {
     found
 }
 
-/// `pid (name) state parent group …`; the name may hold anything, brackets too.
+/// Parses `pid (name) state parent group …`; the name may contain anything, including parentheses.
 fn parse(stat: &str) -> Option<Process> {
     let (pid, _) = stat.split_once(' ')?;
     let (_, fields) = stat.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! `windlass-node`: what shell scripts of a node ask with. It speaks to the socket of the work folder.
+//! `windlass-node`: the client of shell scripts of a node. It uses the socket of the work folder.
 //!
 //! ```text
 //! windlass-node get KEY                   the state of that key as JSON
@@ -18,7 +18,7 @@ use std::path::Path;
 const USAGE: &str = "usage: windlass-node get KEY | set KEY VALUE | log LEVEL MESSAGE [DATA] | metric NAME [VALUE] | \
                      progress PERCENTAGE [STEP] | input [NAME]";
 
-/// What is to be printed, or what went wrong.
+/// Text to print, or the reason of a failure.
 pub fn run(args: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Option<Value>, String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["input", name @ ..] = &args[..] {

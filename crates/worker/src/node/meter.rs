@@ -7,7 +7,7 @@ pub(crate) const TOKENS_USED: &str = "tokensUsed";
 pub(crate) const API_CALLS: &str = "apiCalls";
 const METRICS: &str = "metrics";
 
-/// Counters of one node: a name that is made up anew for each value is no counter.
+/// Maximum number of counters of one node: a name per value is not a counter.
 const NAMES_MAX: usize = 100;
 const NAME_MAX: usize = 100;
 
@@ -19,7 +19,7 @@ impl Meter {
         add(&mut self.lock(), name, &Number::from(more));
     }
 
-    /// A counter of the node's own.
+    /// Adds to a counter of the node.
     pub(crate) fn metric(&self, name: &str, more: &Number) -> Result<(), String> {
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(format!("the name of a metric has 1 to {NAME_MAX} characters"));
@@ -34,7 +34,7 @@ impl Meter {
         Ok(())
     }
 
-    /// What was counted since the last time.
+    /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Map<String, Value> {
         std::mem::take(&mut self.lock())
     }
@@ -44,7 +44,7 @@ impl Meter {
     }
 }
 
-/// Both together, number by number.
+/// Adds both, number by number.
 pub(crate) fn sum(into: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match value {

@@ -1,12 +1,12 @@
-//! The context of a workflow node: who it is, what it was given, and what it may ask for while it runs.
+//! The context of a workflow node: its identity, its inputs, and the requests that it may send while it runs.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | `meter.rs` | what a node counts |
+//! | `meter.rs` | counters of a node |
 //! | `output.rs` | the node contract: outputs of programs, as results or failures |
 //! | `workspace.rs` | the folder of one attempt: `context/`, `outputs/`, the clients of the languages |
-//! | `socket.rs` | what programs ask through the folder's socket |
-//! | `helper.rs` | the same for shell scripts: the program that asks for them |
+//! | `socket.rs` | requests of programs through the folder's socket |
+//! | `helper.rs` | the client of shell scripts for these requests |
 
 pub mod helper;
 pub(crate) mod meter;
@@ -34,26 +34,26 @@ use windlass_protocol::{
     AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Node, Reply, TOO_DEEP, Work, is_too_deep,
 };
 
-/// Before a key of the state, in the context of the execution.
+/// Prefix of a key of the state, in the context of the execution.
 pub(crate) const STATE: &str = "state.";
 
-/// State is small and is read whole; what is larger belongs in an output or a database.
+/// Maximum size of the state of one key. State is read whole; larger values belong in an output or a database.
 const STATE_MAX: usize = 256 * 1024;
 const STATE_KEY_MAX: usize = 128;
 
-/// An engine that is gone may be back by then.
+/// Time in which an engine that is gone may be back.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What running work asks of its unit.
+/// Request of running work to its unit.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// Answered when it is on disk.
+    /// Stores a state value. Answered when it is on disk.
     SetState {
         key: String,
         value: Value,
         kept: oneshot::Sender<()>,
     },
-    /// State of a call, from which another worker can continue. Answered when it is on disk.
+    /// Stores the state of a call, from which another worker can continue. Answered when it is on disk.
     Remember {
         memo: Value,
         kept: oneshot::Sender<()>,
@@ -80,7 +80,7 @@ impl fmt::Debug for NodeDesk {
 }
 
 impl NodeDesk {
-    /// `ctx` is the context as the attempt sees it.
+    /// `ctx` is the context of the attempt.
     pub(crate) fn new(
         node: Node,
         work: Work,
@@ -114,9 +114,9 @@ impl NodeDesk {
         identity.as_object().cloned().unwrap_or_default()
     }
 
-    /// What a program calls its inputs: those of the execution, over them the fields of what the only node before it
-    /// gave, and over these what is given by name. The name of a node that gave nothing has no value, whatever a caller
-    /// sends.
+    /// Returns the inputs of a program: those of the execution, over them the fields of the output of the only node
+    /// before it, and over these the named inputs. The name of a node without output has no value, even if a caller
+    /// sends one.
     pub(crate) async fn inputs(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
         let mut inputs = self.workload(kit).await?.as_object().cloned().unwrap_or_default();
         let given = self.given(kit, own).await?;
@@ -128,7 +128,8 @@ impl NodeDesk {
         Ok(inputs)
     }
 
-    /// Outputs of the nodes before it by their ids, and over them what an agent or the node's own variables give.
+    /// Returns the outputs of the nodes before it by their ids, and over them the values of an agent or of the node's
+    /// own variables.
     pub(crate) async fn given(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
         let mut inputs = Map::new();
         for (name, output) in &self.work.scope.steps {
@@ -144,12 +145,13 @@ impl NodeDesk {
         Ok(inputs)
     }
 
-    /// What the execution was started with.
+    /// Returns the inputs of the execution.
     pub(crate) async fn workload(&self, kit: &Kit) -> Result<Value, Box<Failure>> {
         whole(kit, &self.work.scope.workload).await
     }
 
-    /// Values of the node's secrets under the names it uses. The keeper knows them from here on, and redacts them.
+    /// Returns the values of the node's secrets by their names in the node. The keeper has them from here on, and
+    /// redacts them.
     pub(crate) async fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
         let mut opened = BTreeMap::new();
         for (name, secret) in &self.node.credentials {
@@ -163,7 +165,8 @@ impl NodeDesk {
         whole(kit, &found).await
     }
 
-    /// On disk when it returns: seen by every later node of this execution, also after a crash.
+    /// Stores a state value. When this returns, it is on disk and visible to every later node of this execution, also
+    /// after a crash.
     pub(crate) async fn set_state(&self, key: &str, value: Value) -> Result<(), Box<Failure>> {
         if key.is_empty() || key.len() > STATE_KEY_MAX {
             return Err(invalid(format!("a key of the state has 1 to {STATE_KEY_MAX} characters")));
@@ -183,13 +186,14 @@ impl NodeDesk {
         Ok(())
     }
 
-    /// On disk when it returns.
+    /// Stores the state of a call. When this returns, it is on disk.
     pub(crate) async fn remember(&self, memo: Value) -> Result<(), Box<Failure>> {
         let (kept, heard) = oneshot::channel();
         self.ask(Ask::Remember { memo, kept }, heard).await
     }
 
-    /// A decision of an agent, and what came of it. Asked again until there is an answer: the same call is one decision.
+    /// Sends a decision of an agent and waits for its result. It is repeated until there is an answer: the same call is
+    /// one decision.
     pub(crate) async fn call(
         &self,
         call: String,
@@ -232,7 +236,7 @@ impl NodeDesk {
     }
 }
 
-/// The value, or what it refers to.
+/// Returns the value, or the value that it refers to.
 pub(crate) async fn whole(kit: &Kit, value: &Value) -> Result<Value, Box<Failure>> {
     let Some(key) = windlass_artifact::key(value) else { return Ok(value.clone()) };
     let loaded = kit.claim.load(vec![key.to_owned()]).await?;

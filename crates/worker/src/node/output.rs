@@ -1,5 +1,5 @@
-//! The node contract: `{success, data, error {code, message, retryable}, metadata}`. A value that is not of this form is
-//! the data itself.
+//! The node contract: `{success, data, error {code, message, retryable}, metadata}`. A value without this form is the
+//! data itself.
 
 use super::Meter;
 use super::meter::{API_CALLS, TOKENS_USED};
@@ -9,7 +9,7 @@ use windlass_protocol::Failure;
 
 const FIELDS: [&str; 4] = ["success", "data", "error", "metadata"];
 
-/// What a program gave, as the node's data or its failure. What it says it used is counted.
+/// Converts the output of a program to the node's data or failure. Its metadata is counted.
 pub(crate) fn read_output(given: Value, meter: &Meter) -> Result<Value, Box<Failure>> {
     let Some(success) = is_contract(&given) else { return Ok(given) };
     let Value::Object(mut fields) = given else { return Ok(Value::Null) };
@@ -34,7 +34,7 @@ fn is_contract(given: &Value) -> Option<bool> {
     fields.keys().all(|key| FIELDS.contains(&key.as_str())).then_some(success)
 }
 
-/// An error of the contract; also one that is only a text.
+/// Reads an error of the contract, which may be only a text.
 pub(crate) fn from_error(error: &Value) -> Box<Failure> {
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let code = text("code").unwrap_or("NODE_FAILED");

@@ -1,4 +1,4 @@
-//! What programs of a node ask while they run: one JSON object a line, one answer a line.
+//! Requests of a node's programs while they run: one JSON object per line, one answer per line.
 //!
 //! | `op` | fields | answer |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | `metric` | `name`, `value` | `{"ok": null}` |
 //! | `progress` | `step`, `percentage` | `{"ok": null}` |
 //!
-//! What cannot be done is answered with `{"error": TEXT}`.
+//! A request that fails is answered with `{"error": TEXT}`.
 
 use super::NodeDesk;
 use crate::tools::Desk;
@@ -24,7 +24,7 @@ use windlass_protocol::Level;
 
 /// One request: a state value and its frame.
 const LINE_MAX: u64 = 1024 * 1024;
-/// Programs that ask at the same time; more wait.
+/// Maximum number of programs that send requests at the same time; more wait.
 const CLIENTS_MAX: usize = 32;
 
 #[derive(Debug, Deserialize)]
@@ -59,7 +59,7 @@ pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk)
     loop {
         tokio::select! {
             accepted = listener.accept(), if clients.len() < CLIENTS_MAX => {
-                // A client that is gone already asks nothing.
+                // A client that is gone sends no request.
                 if let Ok((stream, _)) = accepted {
                     clients.push(client(stream, desk, node));
                 }
@@ -69,7 +69,7 @@ pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk)
     }
 }
 
-/// Ends with its client, or when the client talks nonsense without end.
+/// Serves one client until it disconnects, or sends a line that is too long.
 async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);

@@ -1,13 +1,13 @@
-//! The folder of one attempt of a node. Only this user can open it, and it is gone when the attempt is.
+//! The folder of one attempt of a node. Only this user can open it, and it is removed with the attempt.
 //!
 //! ```text
-//! context/context.json      who it is, its inputs and its config as they are rendered
+//! context/context.json      its identity, its inputs and its rendered config
 //! context/inputs.json       the inputs alone
 //! context/credentials.json  values of its secrets
 //! outputs/                  its results: result.json, or files
 //! lib/                      the module `windlass` for python and javascript
 //! bin/windlass-node         the same for shell scripts
-//! abort                     there when it must stop
+//! abort                     exists when it must stop
 //! ```
 
 use super::{NodeDesk, output, socket};
@@ -29,23 +29,23 @@ use windlass_protocol::{ErrorClass, Failure};
 const PYTHON: &str = include_str!("windlass.py");
 const JAVASCRIPT: &str = include_str!("windlass.cjs");
 
-/// A result is kept with the execution; what is larger belongs in a file or a database.
+/// Maximum size of a result, which is stored with the execution. Larger data belongs in a file or a database.
 const OUTPUT_MAX: u64 = 32 * 1024 * 1024;
-/// Files of one node that become its output.
+/// Maximum number of files of one node that become its output.
 const FILES_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct Workspace {
     dir: TempDir,
-    /// The socket has a folder of its own: its path must be short.
+    /// The socket has its own folder: its path must be short.
     _door: TempDir,
     listener: UnixListener,
-    /// Laid over the worker's environment.
+    /// Variables that override the worker's environment.
     env: BTreeMap<String, String>,
 }
 
 impl Workspace {
-    /// `own` are the node's own variables, `config` what its tool was given.
+    /// `own` are the node's own variables, `config` is the configuration of its tool.
     pub(crate) async fn make(desk: &Desk, node: &NodeDesk, own: &Value) -> Result<Workspace, Box<Failure>> {
         let mut context = node.identity();
         let inputs = node.inputs(&desk.kit, own).await?;
@@ -96,7 +96,7 @@ impl Workspace {
         }
     }
 
-    /// What `outputs/` holds: `result.json` by the node contract, or else the files by their names.
+    /// Reads `outputs/`: `result.json` by the node contract, or else the files by their names.
     pub(crate) async fn outputs(&self, node: &NodeDesk) -> Result<Outputs, Box<Failure>> {
         let folder = self.dir.path().join("outputs");
         let read = beside(move || read_outputs(&folder)).await.map_err(|error| unusable(&error))?;
@@ -204,7 +204,7 @@ fn read_outputs(folder: &Path) -> io::Result<Result<Found, Box<Failure>>> {
     Ok(Ok(Found::Files(files)))
 }
 
-/// None: there is more than is left.
+/// Returns None if there is more than `left` bytes.
 fn bounded(path: &Path, left: &mut u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(*left + 1).read_to_end(&mut bytes)?;

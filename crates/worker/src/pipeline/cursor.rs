@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{ChildEnd, Failure, Returned, TaskTry};
 
-/// Raised when a cursor of an older worker can no longer be understood.
+/// Version of the format. It is raised when the cursor of an older worker can no longer be read.
 const VERSION: u32 = 1;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -13,21 +13,21 @@ pub(super) struct Cursor {
     version: u32,
     /// The label of the next task.
     pub(super) at: String,
-    /// The step's arguments: rendered once, so that every worker sees the same.
+    /// Arguments of the step, rendered once, so that every worker has the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<Value>,
-    /// A pause that is still to be made before the next task.
+    /// Pause before the next task that is still to be made.
     #[serde(default)]
     pub(super) wait_ms: u64,
     #[serde(default)]
     pub(super) calls: u32,
-    /// Calls that control has moved on from; other tries of a call do not count.
+    /// Number of completed calls; repeated tries of a call do not count.
     #[serde(default)]
     pub(super) passed: u32,
-    /// Tries of a label since it last succeeded.
+    /// Number of tries of a label since it last succeeded.
     #[serde(default)]
     pub(super) tries: BTreeMap<String, u32>,
-    /// The result of the last task that succeeded.
+    /// Result of the last task that succeeded.
     #[serde(default)]
     pub(super) prev: Value,
     #[serde(default)]
@@ -36,13 +36,13 @@ pub(super) struct Cursor {
     pub(super) iter: Map<String, Value>,
     #[serde(default)]
     pub(super) ctx: Map<String, Value>,
-    /// Keys of `ctx` that no report has carried yet.
+    /// Keys of `ctx` that are not reported yet.
     #[serde(default)]
     pub(super) unsent: BTreeSet<String>,
     /// State of the call at the cursor, in the format of its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memo: Option<Value>,
-    /// What calls counted.
+    /// Counters of calls.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) counted: Map<String, Value>,
     /// The first tries of tasks that failed at least once.
@@ -93,7 +93,7 @@ impl Cursor {
         }
     }
 
-    /// What the report of the run says of it: what calls counted, and the tries.
+    /// Returns the metadata of the report: counters of calls, and the tries.
     pub(super) fn metadata(&self) -> Map<String, Value> {
         let mut metadata = self.counted.clone();
         if !self.tried.is_empty() {
@@ -105,7 +105,7 @@ impl Cursor {
         metadata
     }
 
-    /// The cursor, and what the run waited for, if it was another execution.
+    /// The cursor, and the end of the other execution that the run waited for.
     pub(super) fn read(stored: &Value) -> Result<(Cursor, Option<ChildEnd>), String> {
         let waited = stored.get("then").map(|_| Returned::deserialize(stored));
         let returned = waited.transpose().map_err(|error| error.to_string())?;

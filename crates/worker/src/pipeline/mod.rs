@@ -1,10 +1,11 @@
-//! The pipeline runner: a machine without IO. It says which tool to call, gets what came of it, and says what is next.
+//! The pipeline runner: a state machine without IO. It returns the tool call to make, takes its outcome, and returns
+//! the next action.
 //!
 //! ```text
 //! begin ─▶ advance ─▶ Call ─▶ answer ─▶ advance ─▶ Keep, Checkpoint ─▶ advance ─▶ Wait ─▶ advance ─▶ … ─▶ Report
 //! ```
-//! Where a template reads a large value that is not at hand, `advance` says Load first.
-//! Everything a run has learned is in its cursor: a run that begins with it continues as if nothing had happened.
+//! If a template reads a large value that is not in memory, `advance` first returns Load.
+//! All state of a run is in its cursor: a run that starts with a cursor continues where the other one stopped.
 
 mod cursor;
 mod opened;
@@ -33,39 +34,39 @@ use windlass_protocol::{
 };
 use windlass_secrets::{Redactor, Zeroizing};
 
-/// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
-/// iterations are step-runs of their own.
+/// Maximum number of calls of one run. A hundred rows per page make a million rows; larger work belongs in a loop,
+/// whose iterations are step-runs of their own.
 pub const CALLS_MAX: u32 = 10_000;
 
-/// A longer pause releases the slot and comes due as a timer.
+/// A longer pause releases the slot and becomes a timer.
 pub const PAUSE_MAX_MS: u64 = 5_000;
 
-/// A growing delay stops here: no retry is worth more than a month of waiting.
+/// Maximum of a growing delay: a month.
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// Tools whose results are references on purpose.
 const OWN_REFERENCES: [&str; 4] = ["artifact", "secrets", CHILD_KIND, PLAN_STEP_KIND];
 
-/// One tool call that is asked for.
+/// One requested tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     pub label: String,
     pub kind: String,
-    /// Rendered.
+    /// Rendered configuration.
     pub config: Map<String, Value>,
-    /// The task's own arguments laid over the step's; null when there are none.
+    /// Arguments of the task merged over those of the step; null if there are none.
     pub args: Value,
     pub timeout_ms: Option<u64>,
     /// Counts from 1, again after each success.
     pub try_number: u32,
-    /// How many calls of this firing came before it. Another try of a call has the same number, also in another attempt
-    /// or on another worker.
+    /// Number of calls of this firing before this one. A repeated try of a call has the same number, also in another
+    /// attempt or on another worker.
     pub number: u32,
-    /// Where an earlier worker left it, as its tool said then.
+    /// State of the call that an earlier worker stored.
     pub memo: Option<Value>,
 }
 
-/// What a call came to.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResult {
     pub outcome: Result<Value, Box<Failure>>,
@@ -81,19 +82,19 @@ impl From<Result<Value, Box<Failure>>> for CallResult {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// To be answered with `opened`, each of them: templates read the secrets behind these handles.
+    /// Handles whose values templates read. Each is answered with `opened`.
     Open(Vec<String>),
-    /// To be answered with `loaded`: templates read what is behind these keys.
+    /// Keys whose values templates read. They are answered with `loaded`.
     Load(Vec<String>),
     /// Artifacts to store before the run continues: its next output refers to them.
     Keep(Vec<Artifact>),
     /// Cursor of the run, to be stored before it continues.
     Checkpoint(Value),
-    /// To be answered with `answer`. Asked again before that, it is the same call.
+    /// A call, answered with `answer`. If it is requested again before that, it is the same call.
     Call(Box<Call>),
-    /// At most [`PAUSE_MAX_MS`]; then `advance` again.
+    /// A pause of at most [`PAUSE_MAX_MS`]; then call `advance` again.
     Wait { delay_ms: u64 },
-    /// The run is over. The patch holds every context key written and not yet reported.
+    /// The run has ended. The patch contains every context key that was written and not reported yet.
     Report(Box<Report>),
 }
 
@@ -105,32 +106,32 @@ pub struct Run {
     cursor: Cursor,
     shelf: Shelf,
     opened: Opened,
-    /// Resolved before the first task.
+    /// Keychain, resolved before the first task.
     keychain: Map<String, Value>,
-    /// Takes values out of what the run writes down.
+    /// Redactor for all data that the run stores.
     redactor: Arc<Redactor>,
     stage: Stage,
-    /// The cursor has moved since it was last stored.
+    /// Whether the cursor has moved since it was last stored.
     moved: bool,
 }
 
-/// What the run does next.
+/// Next state of the run.
 #[derive(Debug)]
 enum Stage {
     /// Starts a run, at the cursor of an earlier worker if there is one.
     Begin,
-    /// The task at the cursor has its turn.
+    /// The task at the cursor is next.
     Task,
-    /// A call is out; the arguments are the task's own laid over the step's.
+    /// A call is in progress; the arguments are those of the task merged over those of the step.
     Asked {
         args: Value,
     },
-    /// What a call came to meets the task's rules.
+    /// The outcome of a call is evaluated by the rules of the task.
     Answered {
         args: Value,
         called: CallResult,
     },
-    /// Another execution has ended that the task at the cursor waited for.
+    /// The other execution has ended that the task at the cursor waited for.
     Returned(CallResult),
     /// After the last task.
     Complete,
@@ -196,7 +197,7 @@ impl Run {
         }
     }
 
-    /// What the call asked for came to. Without one it means nothing and is dropped.
+    /// Takes the outcome of the requested call. Without a requested call, it is dropped.
     pub fn answer(&mut self, called: CallResult) {
         let Stage::Asked { args } = &mut self.stage else { return };
         let args = std::mem::take(args);
@@ -206,9 +207,9 @@ impl Run {
     fn answered(&mut self, args: Value, called: CallResult) {
         let is =
             |kinds: &[&str]| self.task(&self.cursor.at).is_ok_and(|task| kinds.contains(&task.kind.as_str()));
-        // A node says by its contract whether it failed, and so does a step of a plan. Their data may say anything.
+        // A node states its failure by its contract, and so does a step of a plan. Their data may have any form.
         let is_plain = self.pipeline.node.is_some() || is(&[PLAN_STEP_KIND]);
-        // These name what is kept; what others give may only look so.
+        // The results of these tools are references to stored values; results of other tools may only look like one.
         let own = is(&OWN_REFERENCES);
         let mut called = if is_plain { called } else { outcome::judged(called) };
         let source = if own { Source::Own } else { Source::Outside };
@@ -222,10 +223,10 @@ impl Run {
         *tries += 1;
         let number = *tries;
         if let Err(failure) = &mut called.outcome {
-            // Tries of a rule continue the count of the attempts that the engine makes.
+            // Tries of a rule continue the count of the engine's attempts.
             failure.facts.attempt = Some(self.work.attempt.saturating_sub(1) + number);
         }
-        // A step of one task has no more to say of a single try than its own end says.
+        // For a step of one task, a single try has no information beyond the end of the step.
         if number > 1 || self.pipeline.tasks.len() > 1 || has_retry(&self.pipeline) {
             self.cursor.note_try(number, called.outcome.as_ref().err().map(|failure| &**failure));
         }
@@ -252,23 +253,23 @@ impl Run {
         &self.pipeline.keychain
     }
 
-    /// Whether the steps after it wait for its keychain.
+    /// Returns whether the steps after it wait for its keychain.
     #[must_use]
     pub fn unlocks(&self) -> bool {
         self.pipeline.unlocks
     }
 
-    /// What its templates see as `keychain`.
+    /// Returns the keychain for templates.
     pub fn unlock(&mut self, keychain: Map<String, Value>) {
         self.keychain = keychain;
     }
 
-    /// From now on.
+    /// Sets the redactor from now on.
     pub fn redact_with(&mut self, redactor: Arc<Redactor>) {
         self.redactor = redactor;
     }
 
-    /// What was loaded, key by key; None where there is nothing, or not what there was.
+    /// Takes loaded values, key by key; None for a value that is missing or damaged.
     pub fn loaded(&mut self, values: Vec<(String, Option<Vec<u8>>)>) {
         for (key, bytes) in values {
             self.shelf.put(key, bytes.as_deref());
@@ -286,7 +287,8 @@ impl Run {
         self.cursor.counted.extend(facts);
     }
 
-    /// The report of a run that is ended from outside. What it refers to is kept first: [`Run::take_unkept`].
+    /// Returns the report of a run that is ended from outside. Values that it refers to are stored first:
+    /// [`Run::take_unkept`].
     #[must_use]
     pub fn report_now(&self, outcome: Outcome) -> Box<Report> {
         Box::new(Report {
@@ -297,13 +299,13 @@ impl Run {
         })
     }
 
-    /// The workflow node that it is the work of.
+    /// Returns the workflow node whose work it is.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
         self.pipeline.node.as_deref()
     }
 
-    /// The context as the attempt sees it: as of its dispatch, and what it wrote since.
+    /// Returns the context of the attempt: that of its dispatch, with its later writes.
     #[must_use]
     pub fn ctx(&self) -> Map<String, Value> {
         let earlier = self.work.cursor.as_deref().and_then(|stored| Cursor::read(stored).ok());
@@ -311,7 +313,7 @@ impl Run {
         self.work.scope.ctx.clone().into_iter().chain(written).collect()
     }
 
-    /// A running call writes to the context. What it refers to is stored first, then the cursor.
+    /// Writes to the context for a running call. Values that the write refers to are stored first, then the cursor.
     pub fn write(&mut self, key: String, value: Value) {
         let fields = self.shelf.lighten_all(Map::from_iter([(key, value)]));
         self.cursor.write_ctx(fields);
@@ -322,7 +324,7 @@ impl Run {
         self.cursor.memo = Some(memo);
     }
 
-    /// What a call counted.
+    /// Adds the counters of a call.
     pub fn count(&mut self, counted: Map<String, Value>) {
         meter::sum(&mut self.cursor.counted, counted);
     }
@@ -365,7 +367,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reports that the run continues at its cursor after a delay, with whichever worker has the next task.
+    /// Reports that the run continues at its cursor after a delay, on any worker.
     #[must_use]
     pub fn hand_over(&mut self, delay_ms: u64) -> Box<Report> {
         let patch = self.cursor.patch();

@@ -1,5 +1,5 @@
-//! Secrets that templates of a call read. A handle is honoured in a value itself or in its field
-//! `value`, and only while a tool's configuration is rendered; anywhere else it stays what it is.
+//! Secrets that templates of a call read. A handle is opened in a value itself or in its field `value`, and only while
+//! the configuration of a tool is rendered; elsewhere it stays a handle.
 
 use serde_json::Value;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use windlass_secrets::Zeroizing;
 #[derive(Default)]
 pub(super) struct Opened {
     values: BTreeMap<String, Zeroizing<String>>,
-    /// Handles that were met and are not open: what was rendered meanwhile is void.
+    /// Handles that were read and are not open: the rendered result is discarded.
     missing: RefCell<BTreeSet<String>>,
 }
 

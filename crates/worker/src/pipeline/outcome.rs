@@ -1,4 +1,4 @@
-//! What a call came to, as rules see it, and what the whole step hands on.
+//! The outcome of a call for rules, and the output of the whole step.
 
 use super::CallResult;
 use super::cursor::Cursor;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use windlass_artifact::{Source, key};
 use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline};
 
-/// A result that itself says `status: "error"` is an error, whichever tool it comes from.
+/// Returns the outcome of a result. A result with `status: "error"` is an error, from every tool.
 pub(super) fn judged(called: CallResult) -> CallResult {
     let CallResult { outcome, facts } = called;
     let outcome =
@@ -49,7 +49,7 @@ const EVIDENCE: [(&str, &str, &str); 3] = [
     ("py", "exception_type", "exception_type"),
 ];
 
-/// The error of every other place, with what the tool says about it.
+/// Returns the error for all other readers, with the facts of the tool about it.
 fn error(failure: &Failure, site: FailureSite<'_>, tool: &str, facts: &Map<String, Value>) -> Value {
     let mut error = failure.describe(Some(site)).to_json();
     error["source"] = json!(tool);
@@ -64,7 +64,7 @@ fn error(failure: &Failure, site: FailureSite<'_>, tool: &str, facts: &Map<Strin
     error
 }
 
-/// Value under a task's label once control has moved on: its result, or its failure.
+/// Returns the value of a task under its label after its completion: its result, or its failure.
 pub(super) fn kept(called: CallResult, site: FailureSite<'_>, tool: &str) -> Value {
     match called.outcome {
         Ok(result) => result,
@@ -72,12 +72,12 @@ pub(super) fn kept(called: CallResult, site: FailureSite<'_>, tool: &str) -> Val
     }
 }
 
-/// The step's output, and whether its parts are our own.
+/// Returns the output of the step, and whether the runner built its parts.
 ///
-/// With one task it is what the task came to. With several it is an object: the fields of the last result that
-/// succeeded (a result that is no object is under `result`), `status: "ok"` unless that result has a `status` of
-/// its own, and `results` with what every task came to by its label. So `{{ step.field }}` and
-/// `{{ step.results.label.field }}` can both be read.
+/// With one task it is the outcome of the task. With several it is an object: the fields of the last successful result
+/// (a result that is not an object is under `result`), `status: "ok"` unless that result has a `status` of its own, and
+/// `results` with the outcome of every task by its label. So `{{ step.field }}` and `{{ step.results.label.field }}`
+/// can both be read.
 pub(super) fn output(
     pipeline: &Pipeline,
     cursor: &Cursor,
@@ -102,7 +102,7 @@ pub(super) fn output(
     shelf.settled(Ok((Value::Object(output), source)))
 }
 
-/// Which definition another execution is of, and its inputs.
+/// Definition of the other execution, and its inputs.
 pub(super) fn child(config: &Map<String, Value>) -> (Value, Value) {
     let kept = |key: &&str| Some(((*key).to_owned(), config.get(*key)?.clone()));
     let definition = ["path", "catalog_id", "version"].iter().filter_map(kept).collect();
@@ -110,7 +110,8 @@ pub(super) fn child(config: &Map<String, Value>) -> (Value, Value) {
     (Value::Object(definition), Value::Object(given.cloned().unwrap_or_default()))
 }
 
-/// Another execution's end as the outcome of a call; one that may be partial by its own policy has done its work.
+/// Converts the end of another execution to the outcome of a call. An execution that may be partial by its own policy
+/// has succeeded.
 pub(super) fn of_child(end: ChildEnd) -> CallResult {
     let facts = json!({ "playbook": { "execution_id": end.execution, "status": end.status } });
     let outcome = match end.failure {

@@ -8,7 +8,7 @@ use windlass_expr::{Expr, Template};
 
 type Fields = Map<String, Value>;
 
-/// `place` is the part of the pipeline that has the fields.
+/// Renders fields. `place` is the part of the pipeline that has them.
 pub(super) fn fields(view: &View<'_>, fields: &Fields, place: &str) -> Result<Fields, Trouble> {
     fields.iter().map(|(key, value)| Ok((key.clone(), field(view, key, value, place)?))).collect()
 }
@@ -28,7 +28,7 @@ pub(super) fn truth(view: &View<'_>, condition: &str, place: &str) -> Result<boo
     view.shelf.settled(condition.truthy(view).map_err(|error| named(&error)))
 }
 
-/// `over` laid over `under`, key by key; what is no object counts as nothing to lay.
+/// Merges `over` over `under`, key by key; a value that is not an object counts as empty.
 pub(super) fn laid(under: Option<&Value>, over: Fields) -> Value {
     let mut laid = under.and_then(Value::as_object).cloned().unwrap_or_default();
     laid.extend(over);

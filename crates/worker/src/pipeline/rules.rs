@@ -1,4 +1,4 @@
-//! What follows an answer: the first rule of the task that matches decides, and its writes are made.
+//! Rules of tasks: the first rule that matches an outcome determines the next action, and its writes are made.
 
 use super::scope::View;
 use super::shelf::Trouble;
@@ -7,7 +7,7 @@ use crate::failure::{failure, in_task};
 use windlass_protocol::{Action, Backoff, ErrorClass, Failure, OnUnmatched, Rule, Task};
 
 impl Run {
-    /// The answer meets the task's rules.
+    /// Evaluates the rules of the task for an outcome.
     pub(super) fn fold(&mut self) -> Result<(), Trouble> {
         let action = self.decide().map_err(|trouble| self.in_task(trouble))?;
         let Stage::Answered { called, .. } = std::mem::replace(&mut self.stage, Stage::Task) else {
@@ -19,7 +19,7 @@ impl Run {
         Ok(())
     }
 
-    /// Which action follows. The matched rule's writes are made, whatever the action is.
+    /// Returns the action. The writes of the matched rule are made for every action.
     fn decide(&mut self) -> Result<Action, Trouble> {
         let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
         let task = self.task(&self.cursor.at)?;
@@ -34,7 +34,7 @@ impl Run {
         let mut set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;
         let mut set_iter = render::fields(&view, &rule.set_iter, &format!("`set_iter` in {place}"))?;
         let action = rule.action.clone();
-        // A task's arguments may hold what was opened for it.
+        // A task's arguments may contain opened secrets.
         self.redactor.fields(&mut set_ctx);
         self.redactor.fields(&mut set_iter);
         let (set_ctx, set_iter) = (self.shelf.lighten_all(set_ctx), self.shelf.lighten_all(set_iter));
@@ -93,7 +93,7 @@ impl Run {
         if tries >= attempts {
             return Err(called.outcome.err().unwrap_or_else(|| never_right(&self.cursor.at, tries)));
         }
-        // A server that says when it wants to be asked again is not asked earlier.
+        // A server that requests a time for the next try is not called earlier.
         let wanted = called.outcome.as_ref().err().and_then(|failure| failure.retry_after_ms).unwrap_or(0);
         let delay_ms = delay(backoff, delay_ms, tries).max(wanted.min(DELAY_MAX_MS));
         if delay_ms <= PAUSE_MAX_MS {
@@ -126,7 +126,7 @@ fn unmatched(task: &Task, called: &CallResult) -> Action {
     }
 }
 
-/// Before the next try, after `tries` of them.
+/// Returns the delay before the next try, after `tries` of them.
 fn delay(backoff: Backoff, delay_ms: u64, tries: u32) -> u64 {
     let factor = match backoff {
         Backoff::Constant => 1,

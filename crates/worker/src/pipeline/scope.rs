@@ -1,14 +1,15 @@
-//! What templates and rules of a pipeline see.
+//! Names that templates and rules of a pipeline can read.
 //!
-//! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results` (of tasks; in a final step also of steps),
-//! `execution_id`, `_prev`, `_task`, `_attempt`, `_idempotency_key`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
-//! and then, as in guards, among the keys that callers choose: the step's own result once it has one, results of its tasks,
-//! arguments, iteration, steps and tasks, `job.uuid`; context, workload. The name of a step or a task that has no result is
-//! undefined, whatever a caller sends.
+//! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results` (of tasks; in a final step also of
+//! steps), `execution_id`, `_prev`, `_task`, `_attempt`, `_idempotency_key`, and in rules `outcome` (also `output`). A
+//! bare name is resolved among the names of the definition, and then, as in guards, among the keys that callers choose:
+//! the step's own result once it has one, results of its tasks, arguments, iteration, steps and tasks, `job.uuid`;
+//! context, workload. The name of a step or a task without a result is undefined, even if a caller sends a value of
+//! that name.
 //!
-//! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, `nodes.NAME.item` is that
-//! of a loop around, and the name of a credential of the node means nothing else. Other dialects name the root of these outputs
-//! in the pipeline: `actions.NAME.output`.
+//! In a node of a workflow, `inputs` is the workload, `nodes.NAME.output` equals `steps.NAME`, `nodes.NAME.item` is
+//! that of an enclosing loop, and the name of a credential of the node has no other meaning. Other dialects set the
+//! root of these outputs in the pipeline: `actions.NAME.output`.
 
 use super::cursor::Cursor;
 use super::opened::Opened;
@@ -24,12 +25,12 @@ pub(super) struct View<'r> {
     pub(super) cursor: &'r Cursor,
     pub(super) shelf: &'r Shelf,
     pub(super) args: Option<&'r Value>,
-    /// The label of the task, and which try of it this is.
+    /// Label of the task, and the number of the try.
     pub(super) task: Option<(&'r str, u32)>,
     pub(super) outcome: Option<&'r Value>,
-    /// The step's own result, after its last task.
+    /// Result of the step, after its last task.
     pub(super) own: Option<&'r Value>,
-    /// What only the configuration of a tool sees.
+    /// Values for the configuration of a tool only.
     pub(super) secrets: Option<Secrets<'r>>,
 }
 
@@ -47,7 +48,7 @@ impl<'r> View<'r> {
         View { work, cursor, shelf, args, task: None, outcome: None, own: None, secrets: None }
     }
 
-    /// The arguments, whole.
+    /// The arguments as a whole.
     pub(super) fn args(&self) -> Found<'r> {
         self.shelf.resolve(Cow::Borrowed(self.args?))
     }
@@ -56,14 +57,14 @@ impl<'r> View<'r> {
         self.shelf.resolve(Cow::Borrowed(&*self.work.scope.workload))
     }
 
-    /// Every value of an object, with what it refers to.
+    /// Returns every value of an object, with references replaced.
     fn resolved<'v>(&self, fields: impl Iterator<Item = (&'v String, &'v Value)>) -> Value {
         let whole =
             |value: &Value| self.shelf.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
         Value::Object(fields.map(|(key, value)| (key.clone(), whole(value))).collect())
     }
 
-    /// A field of a value, or of what it refers to; `_ref` is the reference itself.
+    /// Returns a field of a value, or of the value that it refers to; `_ref` is the reference itself.
     fn field(&self, value: Cow<'r, Value>, key: Option<&str>) -> Found<'r> {
         let Some(key) = key else { return self.shelf.resolve(value) };
         if key == "_ref" && windlass_artifact::key(&value).is_some() {
@@ -75,8 +76,8 @@ impl<'r> View<'r> {
         }
     }
 
-    /// A result as it is stored. A handle in it is ours: what came from outside and looks like one is elsewhere, and
-    /// what is read through a reference is never asked.
+    /// A stored result. A handle in it was stored by the worker: a value from outside that looks like one is stored in
+    /// another place. A value that is read through a reference is not searched for handles.
     fn revealed(&self, value: &'r Value) -> Cow<'r, Value> {
         match self.secrets {
             Some(secrets) => secrets.opened.reveal(Cow::Borrowed(value)),
@@ -107,7 +108,7 @@ impl<'r> View<'r> {
         }
     }
 
-    /// An item of a loop further out, by the name it has there.
+    /// Returns an item of an outer loop, by its name there.
     fn outer(&self, name: &str) -> Found<'r> {
         let mut around = self.work.scope.around.iter();
         around.find(|(_, iter)| iter.name == name).map(|(_, iter)| Cow::Borrowed(&iter.item))
@@ -151,7 +152,7 @@ impl<'r> View<'r> {
         if self.work.scope.summary { part(self.args(), Some("results")) } else { None }
     }
 
-    /// Results of the tasks before, over those of other steps.
+    /// Returns the results of the earlier tasks, merged over those of other steps.
     fn all_results(&self) -> Value {
         let mut all = self.resolved(self.cursor.results.iter());
         if let (Value::Object(tasks), Some(others)) = (&mut all, self.summarized_results()) {
@@ -173,7 +174,7 @@ impl<'r> View<'r> {
         named.or_else(|| self.is_node().then_some("nodes"))
     }
 
-    /// Outputs where a workflow looks for them.
+    /// Returns outputs at the paths that a workflow uses.
     fn node(&self, name: &str) -> Found<'r> {
         if let Some(lap) = self.around(name) {
             return Some(Cow::Owned(lap));
@@ -192,13 +193,13 @@ impl<'r> View<'r> {
         node.and_then(|node| node.get("credentials")?.get(name)).is_some()
     }
 
-    /// The value of a credential, where only the configuration of a tool sees it.
+    /// Returns the value of a credential, for the configuration of a tool only.
     fn secret(&self, name: &str) -> Found<'r> {
         let entry = self.secrets.filter(|_| self.is_node())?.keychain.get(name)?;
         entry.get("value").map(Cow::Borrowed)
     }
 
-    /// Under its other name, `output`, its result is also `data`.
+    /// Returns the result under its other name, `output`, which also has it as `data`.
     fn outcome(&self, root: &str, key: Option<&str>) -> Found<'r> {
         let outcome = self.outcome?;
         let data = (root == "output").then(|| outcome.get("result")).flatten();
@@ -218,7 +219,7 @@ impl<'r> View<'r> {
         }
     }
 
-    /// Callers choose keys of the context, which can be patched, and of the workload: these come last.
+    /// Callers choose keys of the context, which can be patched, and of the workload, so these come last.
     fn bare(&self, name: &str, key: Option<&str>) -> Found<'r> {
         if self.own.is_some() && name == self.work.step {
             return self.of_output(name, key);
@@ -249,7 +250,7 @@ impl<'r> View<'r> {
         part(given.or_else(|| (name == "job").then(job).flatten()), key)
     }
 
-    /// A step that the work names, or a task of this pipeline, and it has not given anything.
+    /// Returns whether the name is of a step of the work or a task of this pipeline that has no output.
     fn is_without_result(&self, name: &str) -> bool {
         let tasks = || self.work.spec.get("tasks").and_then(Value::as_array).into_iter().flatten();
         self.work.scope.absent.iter().any(|step| step == name)
@@ -265,7 +266,7 @@ impl<'r> View<'r> {
     }
 }
 
-/// A field of what is no reference, whatever it looks like.
+/// Returns a field of a value that is not read as a reference.
 fn part<'v>(value: Found<'v>, key: Option<&str>) -> Found<'v> {
     match (value?, key) {
         (value, None) => Some(value),
@@ -296,7 +297,7 @@ impl Scope for View<'_> {
             ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
             ("args", _) => part(self.args(), key),
-            // In a playbook it is never an input of that name, also where a token has no arguments.
+            // In a playbook an input of that name is never used, also if a token has no arguments.
             ("input", _) if self.args.is_some() || !self.is_node() => part(self.args(), key),
             ("iter", Some(key)) => self.iter(key),
             ("iter", None) => self.whole_iter(),
@@ -321,12 +322,12 @@ impl Scope for View<'_> {
     }
 }
 
-/// As everywhere: 32 hex digits.
+/// Formats the id as everywhere: 32 hex digits.
 pub(crate) fn execution_id(work: &Work) -> String {
     format!("{:032x}", work.unit.execution)
 }
 
-/// The part of the idempotency key that the definition determines, if it does.
+/// Returns the part of the idempotency key that the definition determines, if there is one.
 pub(crate) fn own_key(work: &Work) -> Option<&str> {
     work.spec.get("idempotency").and_then(Value::as_str)
 }

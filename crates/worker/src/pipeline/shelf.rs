@@ -1,4 +1,4 @@
-//! Large values of a run: set aside on their way into the cursor, and read through their references.
+//! Large values of a run: stored apart from the cursor, and read through their references.
 
 use crate::failure::failure;
 use crate::footprint::estimate;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Memory of the values at hand; beyond this they are loaded again. A run over many pages holds a few of them.
+/// Maximum memory of loaded values; others are loaded again. A run over many pages keeps a few of them.
 const LOADED_MEMORY_MAX: u64 = 64 << 20;
 
-/// Why something cannot be done now.
+/// Reason for which a value cannot be computed now.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// Artifacts have to be loaded first.
@@ -32,10 +32,10 @@ impl From<Box<Failure>> for Trouble {
 #[derive(Debug)]
 pub(super) struct Shelf {
     inline_bytes: usize,
-    /// None: it is not there, or not what it was.
+    /// None if the value is missing or damaged.
     loaded: BTreeMap<String, Option<Arc<Value>>>,
     loaded_memory: u64,
-    /// To be kept before anything that refers to it leaves the run.
+    /// Values to store before a reference to them leaves the run.
     unkept: Vec<Artifact>,
     needs: RefCell<BTreeSet<String>>,
     gone: RefCell<Option<String>>,
@@ -53,7 +53,7 @@ impl Shelf {
         }
     }
 
-    /// Returns the value, or the reference that replaces it from now on.
+    /// Returns the value, or the reference that replaces it.
     pub(super) fn lighten(&mut self, value: Value, source: Source) -> Value {
         let Some((reference, artifact)) = set_aside(&value, source, self.inline_bytes) else { return value };
         self.make_room(&artifact.bytes);
@@ -62,7 +62,7 @@ impl Shelf {
         reference
     }
 
-    /// What was rendered may look like a reference by accident.
+    /// A rendered value may look like a reference by accident.
     pub(super) fn lighten_all(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
         fields.into_iter().map(|(key, value)| (key, self.lighten(value, Source::Outside))).collect()
     }
@@ -79,7 +79,7 @@ impl Shelf {
 
     /// Values that are loaded together stay together: none is evicted while they are collected.
     fn make_room(&mut self, json: &[u8]) {
-        // What is nested too deep to be counted is as good as large.
+        // A value that is nested too deep to be measured counts as large.
         let memory = estimate(json).unwrap_or(LOADED_MEMORY_MAX);
         if self.needs.borrow().is_empty() && self.loaded_memory + memory > LOADED_MEMORY_MAX {
             self.loaded.clear();
@@ -88,7 +88,7 @@ impl Shelf {
         self.loaded_memory += memory;
     }
 
-    /// What the value refers to, or the value itself.
+    /// Returns the value that a reference refers to, or the value itself.
     pub(super) fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
         let Some(key) = key(&value) else { return Some(value) };
         match self.loaded.get(key) {
@@ -99,7 +99,7 @@ impl Shelf {
         None
     }
 
-    /// Values that are not at hand outweigh what was computed without them.
+    /// A missing value takes precedence over a result that was computed without it.
     pub(super) fn settled<T>(&self, result: Result<T, Box<Failure>>) -> Result<T, Trouble> {
         let needs = self.needs.borrow();
         if !needs.is_empty() {
@@ -111,7 +111,7 @@ impl Shelf {
         }
     }
 
-    /// Everything that was asked for is here.
+    /// Returns whether all requested values are loaded.
     pub(super) fn satisfied(&mut self) {
         self.needs.borrow_mut().clear();
     }

@@ -1,4 +1,4 @@
-//! A task's turn: from the cursor of the run to the next call, or to the other execution it waits for.
+//! The next task: from the cursor of the run to the next call, or to the other execution that the task waits for.
 
 use super::cursor::Cursor;
 use super::scope::{Secrets, View};
@@ -29,7 +29,7 @@ impl Run {
         Ok(())
     }
 
-    /// Puts large outputs in place of their references in the summary for a final step, once for all its tasks.
+    /// Replaces references by large outputs in the summary for a final step, once for all its tasks.
     fn complete_summary(&mut self) -> Result<(), Trouble> {
         if !self.work.scope.summary || self.cursor.args.is_some() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Run {
         Ok(())
     }
 
-    /// The call of the task at the cursor; None when its work is another execution, which is reported.
+    /// Returns the call of the task at the cursor; None if its work is another execution, which is reported.
     pub(super) fn call(&mut self) -> Result<Option<Call>, Trouble> {
         if self.cursor.calls >= CALLS_MAX {
             let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
@@ -84,7 +84,7 @@ impl Run {
         let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
         let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.task = Some((&task.label, try_number));
-        // What another execution is given is stored, so no secret is opened for it.
+        // The inputs of another execution are stored, so no secret is opened for them.
         if task.kind != CHILD_KIND {
             view.secrets = Some(Secrets { opened: &self.opened, keychain: &self.keychain });
         }
@@ -100,7 +100,7 @@ impl Run {
         Ok((call, args))
     }
 
-    /// The slot is given back while the other execution runs.
+    /// Releases the slot while the other execution runs.
     fn delegate(&mut self, call: &Call) {
         let (definition, inputs) = outcome::child(&call.config);
         let patch = self.cursor.patch();
@@ -114,7 +114,7 @@ impl Run {
         }));
     }
 
-    /// The rules of the task see the same arguments as when the other execution was asked for.
+    /// The rules of the task see the arguments with which the other execution was requested.
     pub(super) fn returned(&mut self) -> Result<(), Trouble> {
         let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
         if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {
@@ -124,7 +124,8 @@ impl Run {
     }
 }
 
-/// A task's configuration, and the arguments its other templates and its rules see: its own laid over the step's.
+/// Returns a task's configuration, and the arguments for its other templates and its rules: its own merged over the
+/// step's.
 fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Trouble> {
     let place = format!("task `{}`", task.label);
     let is_args = |key: &str| key == "args" || key == "input";

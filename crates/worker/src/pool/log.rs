@@ -1,4 +1,4 @@
-//! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
+//! Log lines of one unit for the engine: gathered into chunks, and delayed when the engine is slow.
 
 use crate::claim::Claim;
 use crate::excerpt::settle;
@@ -13,31 +13,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
 use windlass_protocol::{Call, Level, Line, Log, Stream, Work};
 
-/// Text of one chunk.
+/// Maximum text of one chunk.
 pub const CHUNK_MAX: usize = 64 * 1024;
 
-/// A line waits at most this long for others to share its chunk.
+/// Maximum time that a line waits for others in its chunk.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Chunks without an answer: enough to keep a disk busy, few enough to be held for every slot.
+/// Maximum number of chunks without an answer: enough to keep a disk busy, few enough for every slot.
 const UNANSWERED_MAX: usize = 4;
 
 /// Maximum size of the data of a line; longer data is left out.
 const DATA_MAX: usize = 16 * 1024;
 
-/// Text of the whole log of an attempt: a program that writes without end must not fill the disk.
+/// Maximum text of the whole log of an attempt: a program that writes endlessly must not fill the disk.
 const LOG_MAX: usize = 64 * 1024 * 1024;
 
 /// Overhead of a line beyond its text.
 const LINE_COST: usize = 32;
 
-/// Reads that wait to be gathered.
+/// Number of reads that wait to be gathered.
 const QUEUE: usize = 4;
 
-/// How long work that was stopped waits for an engine that takes no more log.
+/// Time that stopped work waits for an engine that accepts no more log.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Where tools write. Sending waits while the engine is behind.
+/// Channel of log lines for tools. Sending waits while the engine is slow.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines {
     sender: mpsc::Sender<Vec<Line>>,
@@ -52,7 +52,7 @@ impl Lines {
         self.pass(stream, texts).await;
     }
 
-    /// Like `send`, for output that has been redacted as a whole before it was split into lines.
+    /// Sends lines, like `send`, of output that has been redacted as a whole before it was split.
     pub(crate) async fn pass(&self, stream: Stream, texts: Vec<String>) {
         if texts.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl Lines {
         let _ = self.sender.send(lines).await;
     }
 
-    /// What a node says through its logger. Debug lines are for executions that are looked at closely.
+    /// Sends a line of a node's logger. Debug lines are stored for executions with debug output.
     pub(crate) async fn say(&self, level: Level, text: &str, data: Option<Value>) {
         if level == Level::Debug && !self.debug {
             return;
@@ -105,20 +105,20 @@ pub(crate) struct Pump {
     /// A chunk without its lines.
     head: Log,
     halt: Halt,
-    /// The work was stopped, and the engine took no more in time.
+    /// The work was stopped, and the engine accepted no more lines in time.
     is_deaf: bool,
     ends: Ends,
 }
 
-/// Where the log of an attempt ends before the attempt does.
+/// Reason for which the log of an attempt ends before the attempt.
 struct Ends {
     sent: usize,
-    /// A last line says why.
+    /// A last line states the reason.
     is_noted: bool,
 }
 
 impl Ends {
-    /// Drops lines that there is no room for. The first ones are replaced by a line that says why.
+    /// Drops lines beyond the limit. The first ones are replaced by a line with the reason.
     fn admit(&mut self, lines: Vec<Line>, bytes: usize) -> Vec<Line> {
         if self.sent + bytes <= LOG_MAX {
             self.sent += bytes;
@@ -144,7 +144,7 @@ pub(crate) fn log(claim: Claim, keeper: Arc<Keeper>, work: &Work, halt: Halt) ->
 }
 
 impl Pump {
-    /// Until every sender is gone and everything is sent.
+    /// Runs until every sender is dropped and everything is sent.
     pub(super) async fn run(mut self) {
         let mut chunk = Chunk::default();
         while let Some(lines) = self.lines.recv().await {
@@ -175,7 +175,7 @@ impl Pump {
         if lines.is_empty() {
             return;
         }
-        // Lines for an engine that does not answer are lost, so that their writer can end.
+        // Lines for an engine that does not answer are dropped, so that their writer can end.
         if let Some(room) = self.room().await {
             let log = Log { lines, ..self.head.clone() };
             let mut room = Some(room);

@@ -1,7 +1,7 @@
 //! The in-process pool: the session and the pipelines over threads, processes and the clock.
 //!
-//! One thread with one loop. Everything that can happen comes in as an [`Input`]; units are tasks next to the loop that talk
-//! to it in the same words.
+//! One thread with one loop. Everything that can happen arrives as an [`Input`]; units are tasks next to the loop that
+//! send the same inputs.
 
 mod log;
 mod unit;
@@ -41,44 +41,45 @@ use windlass_protocol::{
     Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work,
 };
 
-/// Way to the engine: sends a call and returns at once. See [`Call`] for the order of calls and what their replies mean.
+/// Connection to the engine: sends a call and returns at once. See [`Call`] for the order of calls and the meaning of
+/// their replies.
 pub type Port = Arc<dyn Fn(Call, ReplyTo) + Send + Sync>;
 
-/// Steps mostly wait: for servers, for other processes, for disks. Four to a core keep the cores busy, and are few enough
-/// that steps that do compute still share them well.
+/// Steps mostly wait: for servers, for other processes, for disks. Four per core keep the cores busy, and are few
+/// enough for steps that compute to share them well.
 const SLOTS_PER_CORE: u32 = 4;
 
-/// Maximum number of pings that wait for the pool's thread; more would learn nothing new.
+/// Maximum number of pings that wait for the pool's thread.
 const PINGS: usize = 16;
 
 #[derive(Debug, Clone)]
 pub struct PoolConfig {
-    /// The worker's name, for people.
+    /// Name of the worker, for people.
     pub worker: String,
-    /// Pieces of work at a time.
+    /// Maximum number of units at a time.
     pub slots: u32,
-    /// Between TERM and KILL when an attempt takes too long and when the pool is shut down.
+    /// Time between TERM and KILL when an attempt times out and when the pool is shut down.
     pub grace_ms: u64,
-    /// How [`crate::supervisor::run`] is called.
+    /// Command that calls [`crate::supervisor::run`].
     pub supervisor: OwnCommand,
-    /// How [`crate::sandbox::run`] is called.
+    /// Command that calls [`crate::sandbox::run`].
     pub sandbox: OwnCommand,
-    /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
+    /// Client program for scripts of nodes, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
-    /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
-    /// there when it was killed is removed at the start. None: the system's folder for such things.
+    /// Parent of the folders of nodes, which contain values of secrets. It is for this pool only: files of an earlier
+    /// process that was killed are removed at the start. None: the default folder of the system.
     pub folders: Option<PathBuf>,
-    /// Whether folders of executions that a worker holds as a whole are left for people to look at, without values of secrets.
+    /// Whether folders of executions that a worker holds as a whole are kept, without values of secrets.
     pub keeps_workdirs: bool,
-    /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
+    /// Parent of the SQLite databases of nodes, in a folder for each tenant; None: databases are not available.
     pub databases: Option<PathBuf>,
-    /// What can be made again is kept here: environments of python packages.
+    /// Folder of caches, such as environments of python packages.
     pub cache: PathBuf,
-    /// What the pool's thread has in hand is published here.
+    /// Reporter of the current unit of the pool's thread.
     pub hand: Arc<dyn Hand>,
 }
 
-/// Pieces of work that a pool does at a time unless it is configured otherwise.
+/// Default number of units that a pool runs at a time.
 #[must_use]
 pub fn default_slots() -> u32 {
     let cores = available_parallelism().map_or(1, NonZero::get);
@@ -111,7 +112,7 @@ pub enum PoolError {
     Thread(#[from] io::Error),
 }
 
-/// A running pool. Dropped, it is shut down.
+/// A running pool. Dropping it shuts it down.
 #[derive(Debug)]
 pub struct Pool {
     inputs: mpsc::UnboundedSender<Input>,
@@ -120,12 +121,12 @@ pub struct Pool {
     pinger: Pinger,
 }
 
-/// Asks the pool's thread whether it still comes round.
+/// Checks whether the pool's thread responds.
 #[derive(Debug, Clone)]
 pub struct Pinger(mpsc::Sender<oneshot::Sender<()>>);
 
 impl Pinger {
-    /// Answered by the pool's thread. False: it has ended, or many wait for its answer already.
+    /// Sends a ping, which the pool's thread answers. Returns false if the thread has ended, or many pings wait for it.
     pub async fn ping(&self) -> bool {
         let (answered, answer) = oneshot::channel();
         self.0.try_send(answered).is_ok() && answer.await.is_ok()
@@ -133,7 +134,7 @@ impl Pinger {
 }
 
 impl Pool {
-    /// Registers with the engine and runs what it orders, until it is shut down.
+    /// Registers with the engine and runs its orders, until it is shut down.
     pub fn start(config: PoolConfig, port: Port) -> Result<Pool, PoolError> {
         let kits = Kits {
             supervisor: config.supervisor,
@@ -156,8 +157,8 @@ impl Pool {
             .on_thread_unpark(move || unparking.work())
             .build()?;
         let (pings, pinged) = mpsc::channel(PINGS);
-        // Unbounded, because the engine's thread must not wait. It stays short: there are `slots` units at most, and each has one message on
-        // its way.
+        // Unbounded, because the engine's thread must not wait. It stays short: there are `slots` units at most, and
+        // each has one message in the channel.
         let (inputs, received) = mpsc::unbounded_channel();
         let register = Register { protocol: PROTOCOL_VERSION, worker: config.worker, slots: config.slots };
         let floor = Floor {
@@ -183,18 +184,18 @@ impl Pool {
         self.pinger.clone()
     }
 
-    /// Finishes what runs and takes nothing new; then the pool is over.
+    /// Finishes running units and takes no new ones; then the pool ends.
     pub fn drain(&self) {
         let _ = self.inputs.send(Input::Drain);
     }
 
-    /// Returns whether the pool has ended by itself, after a drain.
+    /// Returns whether the pool has ended after a drain.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Kills what runs, reports none of it, and waits until its processes are gone.
+    /// Kills running units without reporting them, and waits until their processes have ended.
     pub fn shutdown(mut self) {
         self.end();
     }
@@ -213,7 +214,7 @@ impl Drop for Pool {
     }
 }
 
-/// Where the work is done.
+/// The thread of the pool.
 struct Floor {
     session: Session,
     port: Port,
@@ -228,7 +229,7 @@ struct Floor {
     pinged: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
-/// The pool's lines to a unit.
+/// Channels from the pool to a unit.
 struct Local {
     halt: Puller,
     proceed: mpsc::Sender<()>,
@@ -251,7 +252,7 @@ impl Floor {
         self.leave().await;
     }
 
-    /// An engine that does not answer finds out by itself that the session is gone.
+    /// If the engine does not answer, it finds out by itself that the session has ended.
     async fn leave(&self) {
         let Some(session) = self.session.id() else { return };
         let (reply_to, answer) = first_reply();
@@ -270,7 +271,7 @@ impl Floor {
             input = received.recv() => input.unwrap_or(Input::Shutdown { grace_ms: self.grace_ms }),
             Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
             Some(answered) = self.pinged.recv() => {
-                // Who asked may have given up.
+                // The caller may be gone.
                 let _ = answered.send(());
                 Input::Tick
             }
@@ -282,7 +283,7 @@ impl Floor {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
         let local = self.units.remove(&unit).expect("a unit is listed as long as its task");
-        // What it reports may be large, and is looked through here.
+        // The report may be large, and is redacted here.
         self.hand.take(unit);
         let mut report = match ended {
             Ok((_, report)) => report,
@@ -291,7 +292,7 @@ impl Floor {
                 Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }))
             }
         };
-        // The one way out: no value of a secret leaves with a report.
+        // Every report passes through here, so that no value of a secret leaves with it.
         if let Some(report) = &mut report {
             keeper::redact_report(&local.kit.keeper, report);
         }
@@ -309,7 +310,7 @@ impl Floor {
             Output::Start(work) => self.start(*work),
             Output::Proceed(unit) => {
                 if let Some(local) = self.units.get(&unit) {
-                    // There is room for the one word the unit waits for; one that ended waits for none.
+                    // The channel has room for the one reply that the unit waits for; a unit that ended waits for none.
                     let _ = local.proceed.try_send(());
                 }
             }
@@ -344,10 +345,10 @@ impl Floor {
     }
 }
 
-/// A process that was killed could not tidy up.
+/// Removes files of a process that was killed.
 fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
     let Some(folders) = folders else { return Ok(temp_dir()) };
-    // Programs get the path and start in another directory.
+    // Programs get the path and start in another directory, so it must be absolute.
     let folders = std::path::absolute(folders)?;
     match fs::remove_dir_all(&folders) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -357,7 +358,7 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
     Ok(folders)
 }
 
-/// A defect of the worker itself ends the one unit it met.
+/// Returns the failure of a defect of the worker, which ends only this unit.
 fn broken(error: &JoinError) -> Box<Failure> {
     failure(
         ErrorClass::Unknown,

@@ -1,4 +1,4 @@
-//! One unit of work: its pipeline driven over real tools and real time.
+//! One unit of work: its pipeline, run with real tools and the real clock.
 
 use super::log::{Lines, Pump, log};
 use crate::failure;
@@ -19,21 +19,21 @@ use windlass_protocol::{
     WORKER_KIND, Work, is_too_deep,
 };
 
-/// Requests of a call that wait; a call that sends more waits.
+/// Maximum number of waiting requests of a call; further ones wait.
 const ASKS: usize = 16;
 
 pub(crate) type Result = Option<Box<Report>>;
 
-/// The unit's lines to the pool.
+/// Channels from the unit to the pool.
 pub(super) struct Wires {
     pub(super) inputs: mpsc::UnboundedSender<Input>,
-    /// One word per checkpoint that is kept.
+    /// One message per stored checkpoint.
     pub(super) proceed: mpsc::Receiver<()>,
     pub(super) kit: Arc<Kit>,
     pub(super) grace_ms: u64,
 }
 
-/// Until the work is over and its processes are gone; None when it was halted before it knew anything.
+/// Runs until the work and its processes have ended. Returns None when it was halted before it had a result.
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let kit = Arc::clone(&wires.kit);
@@ -50,7 +50,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
             drive(&mut run, &mut desk, &mut asks, &mut wires, unit, halt)
         })
         .await;
-        // The log ends with its last writer.
+        // The log ends when its last writer is dropped.
         drop(desk);
         driven
     };
@@ -93,7 +93,7 @@ async fn drive(
             Turn::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
-                // A call that ran out of time still counts.
+                // A call that timed out also counts.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 run.note(desk.take_notes());
                 if halt.is_pulled() {
@@ -108,9 +108,9 @@ async fn drive(
     }
 }
 
-/// Opens what the run needs before its first call; `Err`: it ends here.
+/// Opens the secrets that the run needs before its first call; on `Err` the run ends.
 pub(crate) async fn begin(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Result> {
-    // What runs on for a tenant without room would only add to what it uses. A full disk is no fault of the step's own.
+    // Further work of a tenant without storage would only increase its usage. A full disk is not a failure of the step.
     if let Some(no_room @ NoRoom::Quota(_)) = &run.work().no_room {
         return Err(Some(run.report_now(Outcome::Failed(no_room.failure()))));
     }
@@ -126,7 +126,7 @@ pub(crate) async fn begin(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::r
     Ok(())
 }
 
-/// The next thing that a run needs, apart from values that the engine stores for it.
+/// Returns the next need of a run, except values that the engine stores for it.
 #[derive(Debug)]
 pub(crate) enum Turn {
     Checkpoint(Value),
@@ -135,7 +135,7 @@ pub(crate) enum Turn {
     Report(Box<Report>),
 }
 
-/// Advances a run; secrets and large values that it reads or makes are opened, loaded and stored.
+/// Advances a run. Secrets are opened, and large values are loaded and stored.
 pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
     loop {
         match run.advance() {
@@ -162,7 +162,7 @@ pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
     }
 }
 
-/// What is nested too deep could not be read from the journal again: the call has failed.
+/// A value that is nested too deep could not be read from the journal again, so the call fails.
 pub(crate) fn bound_depth(called: &mut CallResult) {
     let is_deep = match &called.outcome {
         Ok(result) => is_too_deep(result),
@@ -173,7 +173,7 @@ pub(crate) fn bound_depth(called: &mut CallResult) {
     }
 }
 
-/// The call, while what it asks for meanwhile is done.
+/// Runs the call, and serves its requests meanwhile.
 async fn called(
     call: &ToolCall,
     run: &mut Run,
@@ -197,7 +197,7 @@ async fn called(
 async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
     let asked = match ask {
         Ask::SetState { key, mut value, kept } => {
-            // A large one is kept as an artifact, which no one looks through later.
+            // A large one is stored as an artifact, which is not redacted later.
             wires.kit.keeper.redactor().value(&mut value);
             run.write(format!("{STATE}{key}"), value);
             kept
@@ -234,7 +234,8 @@ async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Res
     Ok(())
 }
 
-/// An arc without a guard is taken after a failure, too. What follows learns from the context that there is no keychain.
+/// An arc without a guard is taken after a failure, too. The later steps read from the context that there is no
+/// keychain.
 fn locked(run: &Run, failure: Failure) -> Box<Report> {
     let why = json!(failure.message);
     let mut report = run.report_now(Outcome::Failed(failure));
@@ -244,12 +245,12 @@ fn locked(run: &Run, failure: Failure) -> Box<Report> {
     report
 }
 
-/// What it wrote may refer to what is not there, so the patch stays behind.
+/// The patch may refer to values that are not stored, so it is dropped.
 fn without_patch(run: &Run, failure: Failure) -> Box<Report> {
     Box::new(Report { patch: Map::new(), ..*run.report_now(Outcome::Failed(failure)) })
 }
 
-/// A log with the output of several calls says where each begins.
+/// In a log with the output of several calls, a line marks the beginning of each.
 async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
     let ToolCall { label, kind, try_number, .. } = call;
     let said = match (tasks, try_number) {
@@ -260,9 +261,9 @@ async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
     lines.send(Stream::Worker, vec![said]).await;
 }
 
-/// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
+/// Waits until the engine has stored the cursor: a worker that takes over must not repeat completed calls.
 pub(super) async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
-    // The pool lives longer than its units.
+    // The pool outlives its units.
     keeper::redact_cursor(&wires.kit.keeper, &mut cursor);
     let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
     tokio::select! {

@@ -49,8 +49,8 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
     None
 }
 
-/// Opens the secrets that parameters are bound to: an execution without one of them does not begin. Each step opens
-/// those that it reads again, so that no value is held longer than it is used.
+/// Opens the secrets that parameters are bound to: an execution with a missing one does not begin. Each step opens the
+/// secrets that it reads again, so that no value is in memory longer than it is used.
 async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
     let inputs = match windlass_artifact::key(&work.scope.workload) {
         None => Some(Value::clone(&work.scope.workload)),
@@ -74,7 +74,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 
-/// Programs of steps may have left folders that their owner cannot enter.
+/// Programs of steps may have created folders that their owner cannot enter.
 fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -19,11 +19,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Processes of one tenant at a time: enough to use the cores, and a bound on the memory that one tenant can take. Others
-/// of the tenant wait.
+/// Maximum number of processes of one tenant at a time: enough to use the cores, and a bound on the memory that one
+/// tenant can take. Further ones of the tenant wait.
 const PLACES_MIN: usize = 2;
 
-/// Room for a failure, in addition to the result.
+/// Size of a failure, in addition to the result.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
 
 /// Starts sandbox processes.
@@ -32,7 +32,7 @@ pub(crate) struct Sandbox {
     command: OwnCommand,
 }
 
-/// Places for the processes of one tenant.
+/// Permits for the processes of one tenant.
 #[derive(Debug)]
 pub(crate) struct Places(Semaphore);
 
@@ -42,13 +42,13 @@ impl Default for Places {
     }
 }
 
-/// What one job may use.
+/// Limits of one job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Names the job in messages, as in "the statement".
+    /// Name of the job in messages, as in "the statement".
     pub(crate) what: &'static str,
     pub(crate) limits: Limits,
-    /// From the start of the process to its end.
+    /// Maximum time from the start of the process to its end.
     pub(crate) time: Duration,
     pub(crate) result_bytes_max: usize,
 }
@@ -58,7 +58,7 @@ impl Sandbox {
         Sandbox { command }
     }
 
-    /// Does the job in a process of its own and returns the result as JSON text. The process is gone when it returns.
+    /// Runs the job in its own process and returns the result as JSON text. The process has ended when this returns.
     pub(crate) async fn run(
         &self,
         places: &Places,
@@ -72,7 +72,7 @@ impl Sandbox {
             _ = halt.pulled() => return Err(stopped()),
             place = places.0.acquire() => place.map_err(|error| defect(bounds, &error))?,
         };
-        // A large job takes a while to write, and its values a while to drop.
+        // A large job takes time to write, and its values take time to drop.
         let request = spawn_blocking(move || request(&job)).await;
         let request = request.map_err(io::Error::other).and_then(|request| request);
         let mut child = self.spawn().map_err(|error| not_started(bounds, &error))?;
@@ -85,7 +85,7 @@ impl Sandbox {
                 Err(_) => Err(too_long(bounds)),
             },
         };
-        // Whatever came of it, the process is gone before its place is free.
+        // The process always ends before its permit is returned.
         let _ = child.start_kill();
         let _ = child.wait().await;
         drop(place);
@@ -96,7 +96,7 @@ impl Sandbox {
         Command::new(&self.command.program)
             .args(&self.command.args)
             .env_clear()
-            // The allocator would reserve a gibibyte at once, which no limit on memory could take back.
+            // The allocator would reserve a gibibyte at once, which a limit on memory could not reclaim.
             .env("MIMALLOC_ARENA_RESERVE", "0")
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -117,8 +117,8 @@ struct Ended {
     answer: Vec<u8>,
 }
 
-/// Sends limits and job, and reads the answer as far as it may be long. A process that ends before it has read its job
-/// breaks the pipe; its status says why.
+/// Sends limits and job, and reads the answer up to its maximum size. A process that ends before it has read its job
+/// breaks the pipe; its status has the reason.
 async fn ended(child: &mut Child, bounds: &Bounds, request: Vec<u8>) -> io::Result<Ended> {
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other("its streams are not there"));
@@ -133,7 +133,7 @@ async fn ended(child: &mut Child, bounds: &Bounds, request: Vec<u8>) -> io::Resu
     let answer_max = bounds.result_bytes_max.max(FAILURE_BYTES_MAX) + 1;
     let answered = async move {
         let mut answer = Vec::new();
-        // One byte more than may be, to know that it is more.
+        // One byte more than the maximum shows that the answer is too large.
         stdout.take(answer_max as u64 + 1).read_to_end(&mut answer).await.map(|_| answer)
     };
     let ((), answer) = tokio::join!(asked, answered);
@@ -165,8 +165,8 @@ fn judge(ended: Ended, bounds: &Bounds) -> Result<Vec<u8>, Box<Failure>> {
     }
 }
 
-/// The system ends a process that exceeds a limit, or denies it memory; then the program aborts. A stack that overflows is
-/// a text nested too deep.
+/// Describes the end of a process. The system ends a process that exceeds a limit, or denies it memory, and then the
+/// program aborts. A stack overflow means that a text is nested too deep.
 fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
     let Bounds { what, limits, .. } = bounds;
     let signal = status.signal().and_then(Signal::from_named_raw);
@@ -209,7 +209,7 @@ fn too_large(bounds: &Bounds) -> Box<Failure> {
     failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
-/// The system's trouble: another try may do better.
+/// Returns the failure of a start: the system's fault, so another try may succeed.
 fn not_started(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
     let message = format!("the process for {} could not be started: {error}", bounds.what);
     let mut failed = failure(ErrorClass::Unknown, "SANDBOX_NOT_STARTED", message);

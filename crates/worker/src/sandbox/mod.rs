@@ -1,11 +1,11 @@
-//! Sandbox processes: one process for one computation that a stranger's text decides, such as an SQL statement or a
-//! JSONPath.
+//! Sandbox processes: one process for one computation that is given by a text of a tenant, such as an SQL statement or
+//! a JSONPath.
 //!
 //! The process is the worker's own program with a hidden subcommand that calls [`run`]. It has no environment, no open
 //! files but its three streams, and limits on memory, CPU time and files that it sets before it reads its job. A
 //! computation that exceeds a limit, crashes or hangs ends its own process and fails its step; the worker continues.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
 //! | `host.rs` | the worker's side: start, wait, kill |
 //! | `process.rs` | the process's side: read the job, do it, answer |
@@ -32,11 +32,11 @@ use serde_json::Value;
 /// Computation of one process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Job {
-    /// Answers with `{rows, row_count, columns}`.
+    /// Returns `{rows, row_count, columns}`.
     Sql(Statement),
-    /// Answers with null, or fails with what is wrong with the first path that is none.
+    /// Returns null, or fails with the problem of the first path that is not valid.
     CheckPaths(Vec<String>),
-    /// Answers with a list for each path: the values it finds.
+    /// Returns a list for each path: the values it finds.
     FindPaths { paths: Vec<String>, data: Value },
 }
 

@@ -1,12 +1,12 @@
-//! JSONPath (RFC 9535). A path of 20 characters can find more places than there are atoms: only the limits of the process
-//! end it.
+//! JSONPath (RFC 9535). A path of 20 characters can select more positions than there are atoms, so only the limits of
+//! the process end its evaluation.
 
 use crate::failure::{failure, invalid, shown};
 use serde_json_path::JsonPath;
 use std::io::Write;
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Result of all paths together, as JSON.
+/// Maximum size of the result of all paths together, as JSON.
 pub(crate) const FOUND_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 pub(super) fn check(paths: &[String]) -> Result<Vec<u8>, Box<Failure>> {
@@ -50,7 +50,7 @@ fn too_large(path: &str) -> Box<Failure> {
     failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
-/// Refuses to grow beyond the bound.
+/// A writer that refuses to grow beyond the bound.
 struct Bounded<'b> {
     to: &'b mut Vec<u8>,
 }

@@ -1,7 +1,7 @@
 //! The process's side: limits first, then the job.
 //!
-//! On the input: a line with the limits as JSON, which the worker wrote, then the job as JSON, which holds what a stranger
-//! wrote. On the output: `+` and the result as JSON, or `-` and the failure as JSON.
+//! Input: a line with the limits as JSON, written by the worker, then the job as JSON, with the text of the tenant.
+//! Output: `+` and the result as JSON, or `-` and the failure as JSON.
 
 use super::{Job, Limits, paths, sql};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ const LIMITS_LINE_MAX: u64 = 4 * 1024;
 pub(super) const DONE: u8 = b'+';
 pub(super) const FAILED: u8 = b'-';
 
-/// Does the job that comes on the input. An error means that there was none: the worker is gone.
+/// Runs the job from the input. An error means that there was none, because the worker has ended.
 pub fn run(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut input = BufReader::new(input);
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! What the session has: one entry per offer, from the order to the answered report.
+//! Units of the session: one entry per offer, from the order to the answered report.
 
 use super::{Again, CallId, LeaseTimes, Output, Session};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ pub(super) struct Held {
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Begins when an older lease of the same step-run is gone from here.
+    /// Waits until an older lease of the same step-run has ended here.
     Queued(Box<Work>),
     Running,
     Checkpointing {
@@ -30,7 +30,7 @@ pub(super) enum Phase {
     },
 }
 
-/// What follows when stopped work is gone.
+/// Consequence of the end of stopped work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     Report,
@@ -39,7 +39,7 @@ pub(super) enum Then {
 }
 
 impl Held {
-    /// Something of it may be running in this worker.
+    /// Returns whether processes of it may run in this worker.
     pub(super) fn is_local(&self) -> bool {
         match self.phase {
             Phase::Running | Phase::Checkpointing { .. } | Phase::Stopping { .. } => true,
@@ -47,7 +47,7 @@ impl Held {
         }
     }
 
-    /// Whether the end of the lease still means something to it.
+    /// Returns whether the end of the lease still has a meaning for it.
     fn needs_lease(&self) -> bool {
         match self.phase {
             Phase::Queued(_) | Phase::Running | Phase::Checkpointing { .. } => true,
@@ -69,13 +69,13 @@ impl Held {
 impl Session {
     pub(super) fn run(&mut self, now: u64, work: Box<Work>, lease_from: u64) {
         let unit = work.unit;
-        // Without a lease that will last, it is better not to begin.
+        // Without a lease that will last, the unit is not begun.
         if now >= self.times.give_up_at(lease_from) {
             return;
         }
         let known = self.held.contains_key(&unit);
         if !known && self.closing.is_none() && self.recent.contains(&unit) {
-            // It ended here, and its report may be lost: the engine must know that it does not run here any more.
+            // It ended here, and its report may be lost: the engine must learn that it does not run here any more.
             return self.report(now, stopped(unit), lease_from);
         }
         let of_run = Unit { fence: u64::MIN, ..unit }..=Unit { fence: u64::MAX, ..unit };
@@ -95,7 +95,7 @@ impl Session {
         self.held.insert(unit, Held { lease_from, phase });
     }
 
-    /// What is not here is stopped already, and what ended is not begun again by a late order.
+    /// Stops a unit. One that is not here is stopped already, and one that ended is not begun again by a late order.
     pub(super) fn stop(&mut self, now: u64, unit: Unit, grace_ms: u64, lease_from: u64) {
         let Some(held) = self.held.get_mut(&unit) else {
             return self.report(now, stopped(unit), lease_from);
@@ -175,7 +175,7 @@ impl Session {
         self.recent.add(unit);
     }
 
-    /// Ends it without a report; it is forgotten once nothing of it runs.
+    /// Ends it without a report. It is removed once none of its processes runs.
     fn give_up(&mut self, unit: Unit, grace_ms: u64) {
         let Some(held) = self.held.get_mut(&unit) else { return };
         if held.is_local() {
@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// Reports of work that is over are kept: they may still be heard.
+    /// Keeps reports of work that has ended: they may still be accepted.
     pub(super) fn give_up_all(&mut self, grace_ms: u64) {
         let unfinished = |held: &Held| !matches!(held.phase, Phase::Reporting { .. });
         let units: Vec<Unit> =
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    /// Stops everything whose lease may end soon: no beat that listed it was accepted in time.
+    /// Stops all units whose lease may end soon, because no heartbeat that listed them was accepted in time.
     pub(super) fn leases(&mut self, now: u64) {
         let times = self.times;
         let lost = |held: &Held| held.needs_lease() && now >= times.give_up_at(held.lease_from);

@@ -1,8 +1,9 @@
-//! The worker's side of the protocol: a machine without IO, clock or chance. Inputs come with the time, outputs say
-//! what to do. Messages may be lost, doubled, late or out of order; what is sent is sent again until it is answered.
+//! The worker's side of the protocol: a state machine without IO, clock or random numbers. Inputs come with the time,
+//! outputs are actions. Messages may be lost, doubled, late or out of order; a message is sent again until it is
+//! answered.
 //!
-//! Three promises: an offer is begun at most once here; work whose lease may have ended is dead before it ends; two
-//! leases of one step-run never run at the same time in one worker.
+//! Three promises: an offer is begun at most once here; work whose lease may have ended is stopped before the lease
+//! ends; two leases of one step-run never run at the same time in one worker.
 
 mod held;
 mod recent;
@@ -18,20 +19,20 @@ use windlass_protocol::{
 
 pub const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
 
-/// A beat that is not answered is sent again this soon: one lost message must not cost the leases.
+/// Time after which an unanswered heartbeat is repeated: one lost message must not lose the leases.
 pub const BEAT_AGAIN_MS: u64 = 2_000;
 
-/// Work is stopped this long before its lease can end: the grace, and as long again for the processes to be gone.
+/// Time before the end of its lease at which work is stopped: the grace, and as long again for its processes to end.
 pub const LEASE_MARGIN_MS: u64 = 6_000;
 
-/// Between TERM and KILL when the lease runs out.
+/// Time between TERM and KILL when the lease runs out.
 pub const LEASE_GRACE_MS: u64 = 2_000;
 
-/// Everything else that is not answered is sent again after this, then after twice as long, up to the longest.
+/// Time after which other unanswered messages are repeated; it doubles up to the maximum.
 pub const RESEND_MS: u64 = 1_000;
 pub const RESEND_MAX_MS: u64 = 10_000;
 
-/// Times of a lease. Where it is shorter than usual, so is everything that has to happen within it.
+/// Times of a lease. If it is shorter than usual, all times within it are shorter, too.
 #[derive(Debug, Clone, Copy)]
 struct LeaseTimes {
     ttl_ms: u64,
@@ -46,7 +47,7 @@ impl LeaseTimes {
         BEAT_AGAIN_MS.min(self.ttl_ms / 15)
     }
 
-    /// Work whose lease began then is stopped at this time.
+    /// Returns the time at which work is stopped whose lease began at a time.
     fn give_up_at(self, lease_from: u64) -> u64 {
         lease_from + self.ttl_ms - LEASE_MARGIN_MS.min(self.ttl_ms / 5)
     }
@@ -56,7 +57,7 @@ impl LeaseTimes {
     }
 }
 
-/// How long a shutdown waits for answers to reports of work that had ended before.
+/// Maximum time that a shutdown waits for answers to reports of work that had ended before.
 pub const LAST_ANSWERS_MS: u64 = 2_000;
 
 /// Identifies the call that a reply belongs to. A reply to an earlier registration, beat or checkpoint has another number.
@@ -82,12 +83,12 @@ pub enum Input {
         unit: Unit,
         cursor: Arc<Value>,
     },
-    /// The work is over and its processes are gone. Without a report it was stopped before it had a result.
+    /// The work and its processes have ended. Without a report it was stopped before it had a result.
     Ended {
         unit: Unit,
         report: Option<Box<Report>>,
     },
-    /// Finishes what it has, and asks the engine for nothing new. Work that is on its way from the engine is begun.
+    /// Finishes its units, and requests no new ones. Units that the engine has already sent are begun.
     Drain,
     /// Stops everything and begins nothing; unfinished work is not reported and will be offered again.
     Shutdown {
@@ -120,12 +121,12 @@ pub struct Session {
     link: Link,
     held: BTreeMap<Unit, Held>,
     recent: Recent,
-    /// Beats without an answer.
+    /// Heartbeats without an answer.
     beats: BTreeMap<u64, SentBeat>,
     numbers: u64,
     closing: Option<u64>,
     draining: bool,
-    /// The engine has accepted a beat that said so.
+    /// The engine has accepted a heartbeat with this flag.
     is_drain_known: bool,
     out: Vec<Output>,
 }
@@ -139,7 +140,7 @@ struct SentBeat {
 
 #[derive(Debug, Clone, Copy)]
 enum Link {
-    /// What the last session left behind has to end before there is a new one.
+    /// Units of the last session have to end before there is a new one.
     Emptying,
     Registering {
         number: u64,
@@ -154,7 +155,7 @@ enum Link {
     },
 }
 
-/// When something unanswered is sent again.
+/// Time at which unanswered messages are repeated.
 #[derive(Debug, Clone, Copy)]
 struct Again {
     at: u64,
@@ -205,7 +206,7 @@ impl Session {
         std::mem::take(&mut self.out)
     }
 
-    /// When the next [`Input::Tick`] is due, if nothing else happens.
+    /// Returns the time of the next [`Input::Tick`], if nothing else happens.
     #[must_use]
     pub fn wake_at(&self) -> Option<u64> {
         let link = match self.link {
@@ -218,7 +219,7 @@ impl Session {
         held.chain(link).chain(last).min()
     }
 
-    /// Under which the engine knows it; None while it does not.
+    /// Returns the id under which the engine knows it; None while it does not.
     #[must_use]
     pub fn id(&self) -> Option<SessionId> {
         match self.link {
@@ -227,19 +228,19 @@ impl Session {
         }
     }
 
-    /// Everything it still has, as the next beat will say.
+    /// Lists the units that it still holds, for the next heartbeat.
     pub fn holds(&self) -> impl Iterator<Item = Unit> {
         self.held.keys().copied()
     }
 
-    /// After a shutdown: nothing runs any more, and every report is answered. After a drain the engine has confirmed as
-    /// well that nothing new will come.
+    /// Returns whether it is over. After a shutdown: all processes have ended, and every report is answered. After a
+    /// drain, the engine has also confirmed that it sends nothing new.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         (self.closing.is_some() || self.is_drain_known) && self.held.is_empty()
     }
 
-    /// A reply of another kind than the call expects is no reply: the call is made again.
+    /// A reply of another kind than the call expects is ignored: the call is repeated.
     fn replied(&mut self, now: u64, to: CallId, reply: Reply) {
         match (to, reply) {
             (CallId::Register { number }, Reply::Registered(registered)) => {
@@ -285,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Counted from here for what comes in now: the engine cannot have granted it earlier.
+    /// The lease of a new unit is counted from now: the engine cannot have granted it earlier.
     fn lease_from(&self, number: u64) -> Option<u64> {
         match self.link {
             Link::Registering { number: current, sent_at, .. } => (current == number).then_some(sent_at),
@@ -303,11 +304,11 @@ impl Session {
         }
     }
 
-    /// The engine does not know this session: everything it holds is lost.
+    /// The engine does not know this session: all its units are lost.
     fn forgotten(&mut self) {
         self.link = Link::Emptying;
         self.beats.clear();
-        // Without a session nothing new can come.
+        // Without a session no new units can arrive.
         self.is_drain_known |= self.draining;
         self.give_up_all(self.times.grace_ms());
         self.held.retain(|_, held| held.is_local());
@@ -337,7 +338,7 @@ impl Session {
         }
         match self.link {
             Link::Open { session, .. } => self.send_beat(now, session),
-            // Without a session there is nothing that could come.
+            // Without a session no units could arrive.
             Link::Emptying | Link::Registering { .. } => self.closing = Some(now + LAST_ANSWERS_MS),
         }
     }
@@ -375,7 +376,7 @@ impl Session {
     fn send_beat(&mut self, now: u64, session: SessionId) {
         let number = self.number();
         let holds: Vec<Unit> = self.holds().collect();
-        // One that is older than the leases it would renew renews nothing.
+        // A reply that is older than the leases renews none of them.
         let ttl_ms = self.times.ttl_ms;
         self.beats.retain(|_, sent| sent.at + ttl_ms > now);
         self.beats.insert(number, SentBeat { at: now, listed: holds.clone(), draining: self.draining });

@@ -5,8 +5,8 @@
 //! | `ref` | `{{ step._ref }}`, or the key it holds: `sha256:…` |
 //! | `action` | `get`, which is also the default |
 //!
-//! The result is the value; templates read its fields. A reference that leads nowhere is an error that may be tried
-//! again, so that a rule can jump back to the task that makes the value.
+//! The result is the value; templates read its fields. A reference to a missing value is an error that may be retried,
+//! so that a rule can jump back to the task that creates the value.
 
 use super::Desk;
 use super::fields::Fields;

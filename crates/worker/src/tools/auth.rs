@@ -5,10 +5,10 @@ use crate::failure::{invalid, shown};
 use serde_json::{Map, Value};
 use windlass_protocol::Failure;
 
-/// What a task uses to show who it is. Its fields are secret: no message holds their values.
+/// Credentials of a task. Its fields are secret: messages do not contain their values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Auth {
-    /// A secret that is only a text.
+    /// A secret that is only a string.
     Text(String),
     Fields(Map<String, Value>),
 }
@@ -48,7 +48,7 @@ impl Auth {
         Ok(Auth::Fields(found))
     }
 
-    /// The first of several spellings; numbers are written out.
+    /// Returns the first of several spellings; numbers are converted to strings.
     pub(super) fn field(&self, keys: &[&str]) -> Option<String> {
         let Auth::Fields(fields) = self else { return None };
         keys.iter().find_map(|key| match fields.get(*key)? {

@@ -86,7 +86,7 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
     }
 }
 
-/// Runs the program while its questions are answered.
+/// Runs the program and answers its requests.
 pub(super) async fn in_context(
     program: &Program<'_>,
     workspace: &Workspace,
@@ -121,7 +121,7 @@ fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, 
     }
 }
 
-/// An exception that says a code of its own has that one, and the flag that comes with it.
+/// Returns the failure of an exception. If it has its own code, that code and its flag are used.
 fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure> {
     let mut details = json!({ "exceptionType": exception.exception_type });
     exception.add_place(&mut details);
@@ -143,7 +143,7 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     failed.retryable = retryable;
     failed.details = details;
     if debug {
-        // The last line of python says what happened, and the first one of javascript.
+        // The message is in the last line of python, and in the first line of javascript.
         failed.details["stack"] = json!(match language {
             Language::Python => excerpt::tail(&traceback, TRACEBACK_MAX),
             Language::Javascript => excerpt::head(&traceback, TRACEBACK_MAX),
@@ -152,7 +152,7 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     failed
 }
 
-/// The interpreter did not come to its end.
+/// Returns the failure of an interpreter that ended early.
 fn unanswered(ended: Ended, code: &Code, interpreter: &Path) -> Box<Failure> {
     let Ended { status, mut out, mut err } = ended;
     let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);

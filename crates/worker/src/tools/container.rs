@@ -33,7 +33,7 @@ use windlass_secrets::ENGINE_VARIABLES;
 const TOOL: &str = "container";
 const ENGINES: [&str; 2] = ["docker", "podman"];
 
-/// The engine removes a container at once, or does not answer.
+/// Time in which an engine removes a container, or does not respond.
 const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
@@ -86,7 +86,7 @@ impl Order {
         })
     }
 
-    /// Values of variables stay out of the arguments, which other users can see.
+    /// Values of variables are not arguments, which other users can see.
     fn words(&self, name: &str, names: impl Iterator<Item = &'static str>) -> Vec<String> {
         let mut words: Vec<String> =
             [&self.engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
@@ -103,7 +103,7 @@ impl Order {
     }
 }
 
-/// Removes a container that its engine still has. There is none as a rule, which is no error.
+/// Removes a container that its engine still has. Usually there is none, which is not an error.
 pub(super) async fn remove(engine: &str, name: &str) {
     let mut command = Command::new(engine);
     command.args(["rm", "--force", name]).kill_on_drop(true);
@@ -114,7 +114,8 @@ pub(super) async fn remove(engine: &str, name: &str) {
     let _ = timeout(REMOVED_WITHIN, command.status()).await;
 }
 
-/// The same on all attempts of a step-run, so that one removes what another left.
+/// Returns the name, which is the same on all attempts of a step-run, so that an attempt removes the container of an
+/// earlier one.
 pub(super) fn container_name(unit: Unit) -> String {
     format!("windlass-{:032x}-{}", unit.execution, unit.run)
 }

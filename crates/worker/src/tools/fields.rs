@@ -1,4 +1,4 @@
-//! A task's fields, read with errors that name the tool and the field.
+//! Access to the fields of a task, with errors that name the tool and the field.
 
 use crate::failure::{invalid, shown};
 use serde_json::{Map, Value};
@@ -8,13 +8,13 @@ use windlass_protocol::{Failure, Tool};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'c> {
-    /// As in "shell has no field …".
+    /// Name of the tool in messages, as in "shell has no field …".
     tool: &'static str,
     config: &'c Map<String, Value>,
 }
 
 impl<'c> Fields<'c> {
-    /// Refuses a field that the tool does not read: it would be without effect.
+    /// Refuses a field that the tool does not read, because it would have no effect.
     pub(super) fn of(tool: Tool, config: &'c Map<String, Value>) -> Result<Fields<'c>, Box<Failure>> {
         let (kind, row) = (tool.kind(), tool.row());
         if let Some(unknown) = config.keys().find(|key| !row.has_field(key)) {
@@ -25,12 +25,12 @@ impl<'c> Fields<'c> {
         Ok(Fields { tool: kind, config })
     }
 
-    /// A field without a value is as good as none.
+    /// Returns a field; null counts as absent.
     pub(super) fn given(&self, key: &str) -> Option<&'c Value> {
         self.config.get(key).filter(|value| !value.is_null())
     }
 
-    /// The only one of several spellings that is given.
+    /// Returns the given one of several spellings; more than one is an error.
     pub(super) fn one_of(
         &self,
         keys: &[&'static str],
@@ -61,7 +61,7 @@ impl<'c> Fields<'c> {
         }
     }
 
-    /// Templates often leave a text behind: `"true"`.
+    /// Reads a boolean, also as the string that templates produce: `"true"`.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Box<Failure>> {
         match self.given(key) {
             None => Ok(None),
@@ -72,7 +72,7 @@ impl<'c> Fields<'c> {
         }
     }
 
-    /// A map of texts, as for an environment; what is no text is written as JSON.
+    /// Reads a map of strings, as for an environment; other values are written as JSON.
     pub(super) fn env(&self) -> Result<BTreeMap<String, String>, Box<Failure>> {
         let Some(fields) = self.map("env")? else { return Ok(BTreeMap::new()) };
         let given = fields.iter().filter(|(_, value)| !value.is_null());
@@ -84,12 +84,12 @@ impl<'c> Fields<'c> {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string as it is, other values as JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A number of seconds above 0, also as a text; None is anything else.
+/// Reads a number of seconds above 0, also as a string; None for other values.
 pub(super) fn seconds(value: &Value) -> Option<Duration> {
     let seconds = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     let seconds = seconds.filter(|seconds| *seconds > 0.0 && seconds.is_finite())?;

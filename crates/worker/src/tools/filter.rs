@@ -8,12 +8,12 @@ use tokio::task::spawn_blocking;
 use windlass_expr::Expr;
 use windlass_protocol::{ErrorClass, Failure, Tool};
 
-/// Items between two checks whether the work was stopped.
+/// Number of items between two checks for a stop.
 const BREATH: usize = 256;
 
 pub(super) async fn run(config: &Map<String, Value>, halt: Halt) -> Result<Value, Box<Failure>> {
     let question = Question::read(config)?;
-    // Conditions cost time, and the thread is everybody's.
+    // Conditions take time on the thread that all units share.
     let kept = spawn_blocking(move || question.kept(&halt)).await;
     kept.unwrap_or_else(|error| Err(failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string())))
 }

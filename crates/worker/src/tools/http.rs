@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use windlass_protocol::{ErrorClass, Failure};
 
-/// A server that says nothing for so long is not going to.
+/// Time without data after which a server is considered dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult {
@@ -66,7 +66,7 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     lines::before(&request, desk).await;
     let mut called = tokio::select! {
         biased;
-        // Its answer is not asked for any more; the connection is closed.
+        // The answer is not needed any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
         called = limited(&request, call, desk) => called,
     };
@@ -94,7 +94,7 @@ async fn limited(request: &Request, call: &Call, desk: &Desk) -> CallResult {
     }
 }
 
-/// Of the firing for its first call, and another one for each call after that.
+/// Returns the idempotency key: that of the firing for its first call, and another one for each later call.
 fn key(call: &Call, desk: &Desk) -> String {
     match call.number {
         0 => desk.key().to_owned(),

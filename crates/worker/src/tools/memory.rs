@@ -1,4 +1,4 @@
-//! `memory_store` and `memory_search`: values that a workflow keeps beyond its executions, by key.
+//! `memory_store` and `memory_search`: values that a workflow stores by key, beyond its executions.
 //!
 //! | tool | fields | result |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Runs the tools of [`windlass_protocol::Tool`]: a file each, and an arm of `run`.
+//! Runs the tools of [`windlass_protocol::Tool`]: one file per tool, and an arm of `run`.
 
 mod artifact;
 mod auth;
@@ -38,60 +38,60 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windlass_protocol::{ErrorClass, Failure, RoutingTarget, Tool, Unit, Work, idempotency_key};
 use windlass_secrets::Zeroizing;
 
-/// Between TERM and KILL when a task takes too long or leaves processes behind.
+/// Time between TERM and KILL when a task times out or leaves processes behind.
 pub const GRACE_MS: u64 = 5_000;
 
-/// Caller of a tool, and everything that a tool may use.
+/// The step that calls a tool, and the resources of the tool.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    /// Passed to processes in their environment.
+    /// Variables for the environment of processes.
     pub(crate) names: [(&'static str, String); 4],
     attempt: u32,
     pub(crate) unit: Unit,
-    /// The definition determines the idempotency key, so every call carries it.
+    /// Whether the definition determines the idempotency key, so that every call has it.
     pub(crate) has_own_key: bool,
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
-    /// Resolved before the first task.
+    /// The resolved keychain.
     pub(crate) keychain: Map<String, Value>,
-    /// Of workflow nodes.
+    /// Context of a workflow node.
     pub(crate) node: Option<NodeDesk>,
-    /// Memory for what its calls are answered with.
+    /// Memory for the answers to its calls.
     pub(crate) share: Share,
-    /// Facts about the call that its report carries as metadata.
+    /// Facts about the call, for the metadata of the report.
     notes: Mutex<Map<String, Value>>,
 }
 
-/// What the work of one tenant may take together.
+/// Shared limits of the work of one tenant.
 #[derive(Debug, Default)]
 pub(crate) struct TenantBounds {
     pub(crate) room: Room,
     pub(crate) places: Places,
 }
 
-/// What the tools of one unit share.
+/// Resources that the tools of one unit share.
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) supervisor: OwnCommand,
     pub(crate) claim: Claim,
     pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
-    /// Of the tenant.
+    /// Resources of the tenant.
     pub(crate) tokens: Arc<Tokens>,
-    /// The program behind `windlass-node`.
+    /// Program behind `windlass-node`.
     pub(crate) helper: Option<PathBuf>,
-    /// Where nodes have their folders.
+    /// Parent of the folders of nodes.
     pub(crate) folders: PathBuf,
-    /// Whether the folders of executions are left for people to look at.
+    /// Whether the folders of executions are kept.
     pub(crate) keeps_workdirs: bool,
-    /// Where databases of nodes are, by tenant.
+    /// Parent of databases of nodes, by tenant.
     pub(crate) databases: Option<PathBuf>,
     pub(crate) database_quota: DatabaseQuota,
     pub(crate) sandbox: Sandbox,
     pub(crate) bounds: Arc<TenantBounds>,
-    /// Where what can be made again is kept.
+    /// Folder of caches.
     pub(crate) cache: PathBuf,
-    /// Environments of packages are made one after the other.
+    /// Environments of packages, created one after the other.
     pub(crate) venvs: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -111,7 +111,7 @@ impl Desk {
         Desk { names, attempt, unit, has_own_key, lines, kit, keychain, node, share, notes }
     }
 
-    /// For tools that only nodes of workflows have.
+    /// Returns the node, for tools that only nodes of workflows have.
     pub(crate) fn node(&self, tool: &str) -> Result<&NodeDesk, Box<Failure>> {
         let missing =
             || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
@@ -146,13 +146,13 @@ impl Desk {
         self.attempt
     }
 
-    /// The idempotency key: the same on all attempts.
+    /// Returns the idempotency key, which is the same on all attempts.
     pub(crate) fn key(&self) -> &str {
         let [.., (_, key)] = &self.names;
         key
     }
 
-    /// What `auth: NAME` of a tool means, a text or a map of fields: the keychain entry of that name, or the secret.
+    /// Resolves `auth: NAME` of a tool to a string or a map of fields: the keychain entry of that name, or the secret.
     pub(crate) async fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
         match self.keychain.get(name) {
             Some(entry) => Ok(entry.clone()),
@@ -160,7 +160,7 @@ impl Desk {
         }
     }
 
-    /// Does a job in a sandbox process, when the tenant has a place for one.
+    /// Runs a job in a sandbox process, when the tenant has a free permit.
     pub(crate) async fn compute(
         &self,
         job: Job,
@@ -170,18 +170,20 @@ impl Desk {
         self.kit.sandbox.run(&self.kit.bounds.places, job, bounds, halt).await
     }
 
-    /// Refuses what definitions of the tenant may not do: run programs and read files as the user of the worker.
+    /// Refuses actions that the tenant's definitions may not take: run programs and read files as the user of the
+    /// worker.
     pub(crate) async fn may_run_programs(&self, kind: &str) -> Result<(), Box<Failure>> {
         if self.kit.claim.rights().await?.programs { Ok(()) } else { Err(denied(kind)) }
     }
 
-    /// A secret of the tenant whose work it is.
+    /// Returns a secret of the tenant of the work.
     pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         self.kit.keeper.open(handle).await
     }
 }
 
-/// Makes one call. It ends early when the halt is pulled or its own time is up, and never before its processes have.
+/// Makes one call. It ends early when the halt is pulled or its own time limit is reached, but never before its
+/// processes have ended.
 pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     let Some(tool) = Tool::named(&call.kind) else {
         return Err(unknown(&call.kind)).into();
@@ -191,7 +193,7 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     {
         return Err(failure).into();
     }
-    // What the last call gave has been set aside.
+    // The memory of the last call is free.
     desk.share.release();
     let limit_ms = match limit_ms(call) {
         Ok(limit_ms) => limit_ms,
@@ -230,12 +232,12 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::PlanStep => plan::run(call, desk, halt).await,
         Tool::Sql => sql::run(call, desk, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
-        // The pipeline is handed over before such a call.
+        // The pipeline is handed to the group before such a call.
         Tool::Worker => Err(failure::invalid("a worker of the group makes this call")).into(),
     }
 }
 
-/// A task's own timeout, or the tool's field of that name; the shorter of both.
+/// Returns the timeout: the task's own, or the tool's field of that name; the shorter of both.
 pub(crate) fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
     let Some(field) = call.config.get("timeout_seconds").filter(|field| !field.is_null()) else {
         return Ok(call.timeout_ms);

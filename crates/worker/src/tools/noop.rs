@@ -1,10 +1,10 @@
-//! Does nothing: a place for rules, context patches and decisions. What it is given is its result.
+//! Does nothing: a task for rules, context patches and decisions. Its configuration is its result.
 
 use super::fields::Fields;
 use serde_json::{Map, Value};
 use windlass_protocol::{Failure, Tool};
 
-/// The first that is there is the result.
+/// Fields; the first one that exists is the result.
 const GIVEN: [&str; 4] = ["result", "data", "args", "input"];
 
 pub(super) fn run(config: &Map<String, Value>) -> Result<Value, Box<Failure>> {

@@ -44,7 +44,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Column};
 use windlass_protocol::ErrorClass;
 
-/// A server that was asked to cancel does so at once, or is not there any more.
+/// Time for a server to cancel a statement, unless it is gone.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
@@ -127,7 +127,7 @@ async fn one(statement: &Statement, client: &Client, left: &mut usize) -> Result
     Ok(json!({ "status": "success", "rows": rows, "row_count": row_count, "columns": columns }))
 }
 
-/// A row is a map: a column that has another's name would be lost.
+/// Converts a row to a map; two columns with one name are an error, because one would be lost.
 fn columns(columns: &[Column]) -> Result<Vec<String>, Trouble> {
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));

@@ -1,4 +1,4 @@
-//! One program with its group, from its start to the end of all it started: what `shell` and `python` share.
+//! One program with its group, from its start to the end of its descendants; shared by `shell` and `python`.
 
 use super::{Desk, GRACE_MS};
 use crate::command::OwnCommand;
@@ -25,31 +25,31 @@ use tokio::time::{Instant, sleep, sleep_until};
 use windlass_protocol::{ErrorClass, Failure, Stream};
 use windlass_secrets::ENGINE_VARIABLES;
 
-/// What an error holds of each stream; errors are stored and sent far more often than results.
+/// Maximum bytes of each stream in an error; errors are stored and sent far more often than results.
 pub(super) const ERROR_TAIL_MAX: usize = 4 * 1024;
 
-/// Taken from a pipe at once.
+/// Bytes that are read from a pipe at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// After the program and all that it started are gone, their last output is in the pipe already. A process that still holds
-/// the pipe open got it from one of them and is none of them; its output is no longer the step's.
+/// Time to read the rest. After the program and its descendants have ended, their last output is already in the pipe.
+/// Another process that still has the pipe open inherited it, and its output is not part of the step.
 const LAST_READ: Duration = Duration::from_millis(500);
-/// The largest pipe the system makes.
+/// Maximum size of a pipe on the system.
 const LAST_BYTES: usize = 1024 * 1024;
 
-/// Output of a step with secrets is searched in pieces. What is written with shorter pauses than this is one piece, so
-/// that a value wrapped over lines is found; the log gathers as long.
+/// Pause that ends a piece. Output of a step with secrets is searched in pieces. Output with shorter pauses is one
+/// piece, so that a value on several lines is found; the log gathers as long.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A program that never pauses is still followed line by line.
+/// Maximum wait: a program without pauses is still logged line by line.
 const HELD_FOR: Duration = Duration::from_secs(1);
 
-/// Bytes of the copy of a stream.
+/// Maximum bytes of the copy of a stream.
 const COPY_MAX: usize = 32 << 20;
 
-/// What is started, and how messages call it.
+/// Program to start, and its name in messages.
 #[derive(Debug)]
 pub(super) struct Program<'p> {
-    /// As in "`cwd` of shell".
+    /// Name in messages, as in "`cwd` of shell".
     pub(super) tool: &'static str,
     pub(super) not_started: &'static str,
     pub(super) argv: Vec<&'p OsStr>,
@@ -75,7 +75,7 @@ impl Program<'_> {
         ended.map_err(|error| self.cannot_start(&error))
     }
 
-    /// The program begins when it is said so: before, it dies with the worker and never was.
+    /// The program begins when it is ordered to: before that, it ends with the worker without a trace.
     fn spawn(&self, desk: &Desk) -> Result<(Child, Family), Box<Failure>> {
         let (family, stdin) = Family::connect().map_err(|error| self.cannot_start(&error))?;
         let OwnCommand { program, args } = &desk.kit.supervisor;
@@ -89,13 +89,13 @@ impl Program<'_> {
             command.current_dir(cwd);
         }
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Never killed by itself: when the line to it ends, it kills what it supervises and ends.
+        // Not killed on drop: when the connection to it ends, it kills its processes and ends.
         command.process_group(0);
         let child = command.spawn().map_err(|error| self.refused(&error))?;
         Ok((child, family))
     }
 
-    /// The system's trouble, not the definition's: another try may do better.
+    /// Returns the failure of a start: the system's fault, not the definition's, so another try may succeed.
     pub(super) fn cannot_start(&self, error: &dyn std::fmt::Display) -> Box<Failure> {
         let message = format!("the command of {} could not be started: {error}", self.tool);
         let mut failed = failure(ErrorClass::Unknown, self.not_started, message);
@@ -140,7 +140,7 @@ async fn follow(
         status
     };
     let (status, out, err) = tokio::join!(
-        // Output of a program that was ready on both streams is logged in one order.
+        // Output of a program that is ready on both streams is logged in one order.
         biased;
         life,
         capture(stdout, Stream::Out, copies.out, desk, is_gone.clone()),
@@ -149,7 +149,7 @@ async fn follow(
     Ok(Ended { status: status?, out, err })
 }
 
-/// Reads to the end. The log can be slower than the command: then the pipe fills and the command waits.
+/// Reads to the end. If the log is slower than the command, the pipe fills and the command waits.
 async fn capture(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
@@ -186,11 +186,11 @@ async fn capture(
     output.tail
 }
 
-/// A stream on its way to the log and the result. Values are taken out before it is cut into lines, since a value may
-/// have several.
+/// A stream that is copied to the log and the result. Values are removed before it is split into lines, because a value
+/// may have several.
 struct Output {
     redacted: windlass_secrets::Stream,
-    /// When the oldest line that is held came.
+    /// Time at which the oldest held line arrived.
     held_since: Option<Instant>,
     last_read: Instant,
     tail: Tail,
@@ -205,8 +205,8 @@ impl Output {
         Output { redacted, held_since: None, last_read: Instant::now(), tail, splitter, copy }
     }
 
-    /// Ends when the lines that are held have waited long enough. How long depends on the output's pace, never on its
-    /// content or on what the values are.
+    /// Completes when the held lines have waited long enough. The time depends on the pace of the output, never on its
+    /// content or on the values.
     async fn due(&self) {
         match self.held_since {
             Some(since) => sleep_until((self.last_read + PAUSE).min(since + HELD_FOR)).await,
@@ -214,7 +214,7 @@ impl Output {
         }
     }
 
-    /// The lines that are whole now.
+    /// Returns the complete lines.
     async fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut given = self.redacted.push(bytes);
         if self.redacted.is_full() {
@@ -251,7 +251,7 @@ impl Output {
             let given = take(&mut stream);
             (stream, given)
         });
-        // A defect of the search is one of this unit, as it would be without the other thread.
+        // A panic of the search fails this unit only, as it would on this thread.
         let (stream, given) = searched.await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
         self.redacted = stream;
         given
@@ -281,7 +281,7 @@ impl Copies {
     }
 }
 
-/// A file with what a program wrote to a stream, after secrets were taken out. It is short enough to be read whole.
+/// A file with the output of a program on one stream, after secrets were removed. It is short enough to be read whole.
 struct StreamCopy {
     file: File,
     left: usize,

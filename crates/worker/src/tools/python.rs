@@ -100,7 +100,7 @@ fn raised(exception: Exception, script: Option<PathBuf>) -> CallResult {
     CallResult { outcome: Err(failed), facts: Map::from_iter([("py".to_owned(), facts)]) }
 }
 
-/// The interpreter did not come to its end.
+/// Returns the failure of an interpreter that ended early.
 fn unanswered(ended: Ended, python: &str, had_answered: bool) -> Box<Failure> {
     let Ended { status, mut out, mut err } = ended;
     let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);

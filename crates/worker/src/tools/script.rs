@@ -68,7 +68,7 @@ impl<'c> Script<'c> {
         name.is_some_and(|name| name.starts_with("python"))
     }
 
-    /// Returns the call of the tool `python` that does the same.
+    /// Returns the equivalent call of the tool `python`.
     fn as_python(&self, call: &Call) -> Call {
         let mut config = call.config.clone();
         config.shift_remove("interpreter");

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use windlass_artifact::SECRET;
 use windlass_protocol::{Failure, Tool};
 
-/// It is opened once, so that one that is missing fails here, where it is named.
+/// The secret is opened once, so that a missing one fails here, where it is named.
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
     Fields::of(Tool::Secrets, config)?;
     let Some(name) = config.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {

@@ -37,7 +37,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
     result.map_err(|failure| script.locate(failure))
 }
 
-/// A node has a folder of its own. What it puts into `outputs/` is part of its result, or all of it.
+/// A node has its own folder. The contents of `outputs/` are part of its result, or all of it.
 async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> Result<Value, Box<Failure>> {
     let workspace = Workspace::make(desk, node, &script.variables).await?;
     let cwd = script.cwd.as_deref().or(workspace.path().to_str());
@@ -56,7 +56,7 @@ async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> R
 }
 
 impl Script {
-    /// Adds the line of the script that the shell complained of last.
+    /// Adds the line of the script that the shell's last complaint names.
     fn locate(&self, mut failure: Box<Failure>) -> Box<Failure> {
         let words = failure.details["stderr"].as_str().and_then(last_words);
         let line = words.filter(|_| self.is_text).and_then(|words| find_line(&self.shell, words));

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tokio::task::spawn_blocking;
 use windlass_protocol::Failure;
 
-/// A script is written by hand; what is larger was named by mistake.
+/// Maximum size of a script. A larger file was named by mistake.
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
 
 /// Name of a text of the definition in tracebacks.
@@ -54,7 +54,7 @@ impl Source {
         }
     }
 
-    /// The name in tracebacks.
+    /// Returns the name in tracebacks.
     pub(super) fn name(&self) -> String {
         match self {
             Source::Inline(_) => INLINE.to_owned(),
@@ -97,14 +97,14 @@ fn file(tool: &str, uri: &str, cwd: Option<&str>) -> Result<Source, Box<Failure>
     Ok(Source::File(cwd.map(PathBuf::from).unwrap_or_default().join(path)))
 }
 
-/// Reads one byte more than allowed, which shows that there is more.
+/// Reads one byte more than allowed, which shows that the file is too large.
 pub(super) fn bounded(file: File, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Runs work on another thread: the pool has one, and a slow disk must not hold up other units.
+/// Runs work on another thread: the pool has only one, and a slow disk must not delay other units.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

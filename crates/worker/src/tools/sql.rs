@@ -75,8 +75,8 @@ const NAME_MAX: usize = 200;
 /// Endings of files that SQLite keeps for a database. A statement in one of them would write into another database.
 const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Why a name is not that of a database. The name is a file, or a file in folders: SQLite must neither read more into it
-/// (`file:…`, `:memory:`) nor take it for a file that belongs to another database.
+/// Returns the problem of a database name. The name is a file, or a file in folders: SQLite must not interpret it as a
+/// URI or a special name (`file:…`, `:memory:`), nor as a file of another database.
 fn refused(name: &str) -> Option<String> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "._- /".contains(letter);
     let begins_well = |part: &str| part.starts_with(|first: char| first.is_alphanumeric() || first == '_');
@@ -97,7 +97,7 @@ fn refused(name: &str) -> Option<String> {
     Some(why)
 }
 
-/// Inside the folder of the tenant's databases, whatever the name says.
+/// Returns a path inside the folder of the tenant's databases, for every name.
 fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
     if let Some(why) = refused(&name) {
         return Err(invalid(format!("the name in `database` of sql {why}: `{}`", shown(&name))));
@@ -111,7 +111,7 @@ fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
     }
 }
 
-/// In a process of its own: a statement is a stranger's program.
+/// Runs the statement in its own process, because it is written by a tenant.
 async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let file_bytes = match &statement.database {
         None => Some(0),

@@ -1,4 +1,4 @@
-//! The connection of one statement: an own database, and bounds on what a statement may use.
+//! The connection of one statement: its own database, and limits on the statement.
 
 use super::permission::Refusal;
 use super::quota::unreadable;
@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Time of one statement. A node's own timeout may be shorter.
+/// Maximum time of one statement. The timeout of a node may be shorter.
 pub(crate) const STATEMENT_TIME: Duration = Duration::from_secs(60);
 
 /// A journal can be as large as its database, and a little larger.
 pub(crate) const FILE_BYTES_FACTOR: u64 = 2;
 
-/// Memory of SQLite: pages, sorting, tables in memory. Half of what the process may have; rows and parameters have the
-/// rest. Beyond it SQLite reports an error, where the process could only abort.
+/// Maximum memory of SQLite: pages, sorting, tables in memory. Half of the memory of the process; rows and parameters
+/// use the rest. Beyond it SQLite reports an error, while the process could only abort.
 const HEAP_BYTES: u64 = 128 << 20;
 
 /// Another execution may be writing to the same file.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Steps of SQLite's machine between two looks at the clock: some microseconds.
+/// Steps of SQLite's machine between two checks of the clock: some microseconds.
 const CLOCK_STEPS: i32 = 10_000;
 
-/// Between two looks at what the tenant's databases take together.
+/// Time between two checks of the total size of the tenant's databases.
 const QUOTA_LOOK: Duration = Duration::from_millis(250);
 
 /// SQLite's own bounds are for programs that trust their statements.
@@ -43,7 +43,7 @@ const LIMITS: [(Limit, i32); 11] = [
     (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
     (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 200),
-    // LIKE and GLOB take time by the power of their wildcards.
+    // The time of LIKE and GLOB is exponential in the number of wildcards.
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 32),
     (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
@@ -58,7 +58,7 @@ pub(super) struct Opened {
     pub(super) stop: Stop,
 }
 
-/// Why a statement was interrupted.
+/// Reason for which a statement was interrupted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicU8>);
 
@@ -80,7 +80,7 @@ impl Stop {
     }
 }
 
-/// Opens the database, makes the tables, and only then lets the statement's rules hold.
+/// Opens the database and creates the tables, and only then applies the rules for the statement.
 pub(super) fn open(statement: &Statement) -> Result<Opened, Box<Failure>> {
     let mut conn = match &statement.database {
         None => Connection::open_in_memory().map_err(|error| trouble(&error, statement))?,
@@ -142,7 +142,7 @@ fn bound_size(conn: &Connection, database: &Database, statement: &Statement) -> 
     bounded.map_err(|error| trouble(&error, statement))
 }
 
-/// From here on every action of the statement is judged, and its time runs.
+/// Begins the statement: from here on every action is checked, and its time runs.
 fn watch(
     conn: &mut Connection,
     statement: &Statement,

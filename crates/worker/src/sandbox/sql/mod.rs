@@ -1,10 +1,10 @@
 //! One statement for SQLite. It reaches its own database and nothing else.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | `database.rs` | the connection: where the file is, what it may use |
-//! | `permission.rs` | which actions and functions a statement may use |
-//! | `quota.rs` | how much room databases have |
+//! | `database.rs` | the connection: the place of the file, and its limits |
+//! | `permission.rs` | actions and functions that a statement may use |
+//! | `quota.rs` | maximum size of databases |
 //! | `statement.rs` | the statement and its rows |
 //! | `tables.rs` | rows of the step as tables |
 
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 pub(crate) struct Statement {
     pub(crate) query: String,
     pub(crate) params: Vec<Value>,
-    /// None: in memory.
+    /// None: a database in memory.
     pub(crate) database: Option<Database>,
     pub(crate) tables: Map<String, Value>,
 }

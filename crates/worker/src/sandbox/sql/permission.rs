@@ -1,10 +1,10 @@
-//! What a statement may do: an allow list. What is not on it is refused, also what a later SQLite adds.
+//! Permissions of a statement: an allow list. All other actions are refused, also those that a later SQLite adds.
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Functions of SQLite that only compute. Missing on purpose: `load_extension` and `fts3_tokenizer`, which take addresses
-/// and code, and those that reveal the library or files.
+/// Functions of SQLite that only compute. Left out on purpose: `load_extension` and `fts3_tokenizer`, which take
+/// addresses and code, and those that reveal the library or files.
 const FUNCTIONS: &[&str] = &[
     // Values and texts.
     "->",
@@ -166,7 +166,7 @@ const FUNCTIONS: &[&str] = &[
     "sqlite_rename_test",
 ];
 
-/// Why the statement was refused, for its message: SQLite says no more than "not authorized".
+/// Reason of the refusal, for the message: SQLite reports only "not authorized".
 #[derive(Debug, Clone, Default)]
 pub(super) struct Refusal(Arc<Mutex<Option<String>>>);
 
@@ -175,7 +175,7 @@ impl Refusal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// To be called for every action of a statement.
+    /// Checks one action. Called for every action of a statement.
     pub(super) fn judge(&self, context: &AuthContext<'_>) -> Authorization {
         match refused(&context.action) {
             None => Authorization::Allow,

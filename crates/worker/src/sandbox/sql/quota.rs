@@ -1,4 +1,4 @@
-//! Room for databases on disk.
+//! Limits on the disk space of databases.
 
 use super::Database;
 use crate::failure::failure;
@@ -6,11 +6,11 @@ use std::path::Path;
 use std::{fs, io};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Files and folders of one tenant: a database may have a journal, a log and an index beside it, and each takes an inode
-/// even when it is empty.
+/// Maximum number of files and folders of one tenant: a database may also have a journal, a log and an index, and each
+/// takes an inode even when it is empty.
 const FILES_MAX: usize = 4_000;
 
-/// Space that files take, and how many there are.
+/// Disk space of files, and their number.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Usage {
     bytes: u64,
@@ -18,10 +18,10 @@ struct Usage {
 }
 
 impl Database {
-    /// Size that the database may grow to now, from what the other databases of the tenant take.
+    /// Returns the current maximum size of the database, from the size of the tenant's other databases.
     pub(super) fn room(&self, size: u64) -> Result<Option<u64>, Box<Failure>> {
         let usage = usage(&self.folder).map_err(|error| unreadable(&error))?;
-        // The folders of its name are made with it.
+        // The folders in its name are created with it.
         let made = Path::new(&self.name).components().count();
         if usage.files + made > FILES_MAX && !self.folder.join(&self.name).exists() {
             let message = format!(
@@ -35,7 +35,7 @@ impl Database {
         Ok([self.quota.each, left].into_iter().flatten().min())
     }
 
-    /// Whether the tenant's databases have become larger together than they may: several statements may write at once.
+    /// Returns whether the tenant's databases together exceed their limit: several statements may write at once.
     pub(super) fn is_full(&self) -> bool {
         let Some(tenant) = self.quota.tenant else { return false };
         usage(&self.folder).is_ok_and(|usage| usage.bytes > tenant)
@@ -60,7 +60,8 @@ pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
     failure(ErrorClass::Unknown, "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
 }
 
-/// Of a folder and those in it; links are not followed. Everything is counted: what is not would have no limit.
+/// Counts a folder and its subfolders; links are not followed. Every file counts, because an uncounted kind would have
+/// no limit.
 fn usage(folder: &Path) -> io::Result<Usage> {
     let mut usage = Usage::default();
     let mut open = vec![folder.to_owned()];
@@ -68,7 +69,7 @@ fn usage(folder: &Path) -> io::Result<Usage> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             usage.files += 1;
-            // What another statement removed meanwhile takes no room.
+            // A file that another statement removed meanwhile takes no space.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
                 open.push(entry.path());

@@ -11,10 +11,10 @@ use rusqlite::{ErrorCode, Row, params_from_iter};
 use serde_json::{Value, json};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Rows as JSON: they are held in memory and kept with the execution.
+/// Maximum size of rows as JSON, which are held in memory and stored with the execution.
 pub(crate) const ROWS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Runs the statement; `{rows, row_count, columns}` as JSON.
+/// Runs the statement and returns `{rows, row_count, columns}` as JSON.
 pub(crate) fn run(statement: &Statement) -> Result<Vec<u8>, Box<Failure>> {
     let opened = open(statement)?;
     let done = execute(&opened, statement);
@@ -122,7 +122,7 @@ fn not_allowed(what: &str) -> Box<Failure> {
     failure(ErrorClass::Policy, "PERMISSION_DENIED", message)
 }
 
-/// In the words that the other databases' errors have.
+/// Formats an error like those of the other databases.
 pub(super) fn trouble(error: &rusqlite::Error, statement: &Statement) -> Box<Failure> {
     let message = format!("the statement failed: {}", shown(&error.to_string()));
     let rusqlite::Error::SqliteFailure(code, _) = error else {

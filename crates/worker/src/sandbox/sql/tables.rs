@@ -8,7 +8,7 @@ use rusqlite::{Connection, params_from_iter};
 use serde_json::Value;
 use windlass_protocol::Failure;
 
-/// As many as one statement can name.
+/// Maximum number of tables: as many as one statement can name.
 const COLUMNS_MAX: usize = 1_000;
 
 pub(super) fn fill(conn: &Connection, statement: &Statement) -> Result<(), Box<Failure>> {
@@ -65,7 +65,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Lists and maps are kept as JSON, which SQLite can look into.
+/// Lists and maps are stored as JSON, whose fields SQLite can read.
 pub(super) fn cell(value: &Value) -> Param {
     match value {
         Value::Null => Param::Null,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use windlass_protocol::{Failure, Tool};
 
-/// Below this no interpreter starts; above it a number was mistaken for bytes.
+/// Bounds of the memory limit. Interpreters do not start with less; a larger number is probably in bytes.
 const MEMORY_MB: std::ops::RangeInclusive<u64> = 16..=1_048_576;
 const PACKAGES_MAX: usize = 100;
 
@@ -51,7 +51,7 @@ impl Code {
         })
     }
 
-    /// Its own variables over what an agent gave.
+    /// The node's own variables override those of an agent.
     pub(super) fn variables(&self, args: &Value) -> Value {
         let mut all = args.as_object().cloned().unwrap_or_default();
         all.extend(self.variables.clone());
@@ -96,7 +96,7 @@ fn memory_mb(fields: &Fields<'_>) -> Result<Option<u64>, Box<Failure>> {
     }
 }
 
-/// What pip would take for an option is no package.
+/// Refuses names that pip would take for an option.
 fn packages(fields: &Fields<'_>) -> Result<Vec<String>, Box<Failure>> {
     let Some(given) = fields.given("pip_dependencies") else { return Ok(Vec::new()) };
     let list = given.as_array().filter(|list| list.len() <= PACKAGES_MAX);

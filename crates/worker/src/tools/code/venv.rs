@@ -1,4 +1,4 @@
-//! Packages of python code: an environment of their own, made once and kept under the digest of their names.
+//! Packages of python code: an environment of their own, created once and stored under the digest of their names.
 
 use crate::failure::{failure, shown};
 use crate::halt::Halt;
@@ -83,7 +83,7 @@ async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Re
     program.run(desk, halt).await
 }
 
-/// The last words of a command that failed.
+/// Returns the last lines of the output of a command that failed.
 fn said(ended: Ended) -> Option<String> {
     let Ended { status, mut out, mut err } = ended;
     if status.success() {
@@ -94,7 +94,7 @@ fn said(ended: Ended) -> Option<String> {
     Some(words.map_or_else(|| format!("{status}"), shown))
 }
 
-/// Others must not put packages there: code of nodes imports them.
+/// Checks that other users cannot write to the folder: code of nodes imports packages from it.
 fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(path)?;
     let found = fs::metadata(path)?;

@@ -1,4 +1,4 @@
-//! An answer as a result, or as an error by its status.
+//! Conversion of an answer to a result, or to an error by its status.
 
 use super::config::{RESPONSE_MAX_MOST, Request};
 use super::exchange::{broken, in_time};
@@ -17,10 +17,10 @@ use std::time::Instant;
 use windlass_protocol::{ErrorClass, Failure};
 use windlass_secrets::LOOKAHEAD;
 
-/// What an error holds of the answer; errors are stored and sent far more often than results.
+/// Maximum bytes of the answer in an error: errors are stored and sent far more often than results.
 const EXCERPT_MAX: usize = 4 * 1024;
 
-/// What is read of any answer before there has to be room for it.
+/// Bytes of every answer that are read before memory is reserved for it.
 const SMALL: usize = 256 * 1024;
 
 /// Longest delay that a server can ask for.
@@ -53,7 +53,7 @@ async fn read(mut response: Response, hop: &Request, share: &Share) -> Result<Va
     let headers = response.headers().clone();
     let mut body = Vec::new();
     if !extend(&mut body, &mut response, hop, SMALL).await? {
-        // Held until the text has become a value.
+        // Held until the text is parsed.
         let _room = share.text(response.content_length().unwrap_or(hop.response_max)).await;
         extend(&mut body, &mut response, hop, usize::MAX).await?;
         return data(&headers, body, hop, share).await;
@@ -61,8 +61,8 @@ async fn read(mut response: Response, hop: &Request, share: &Share) -> Result<Va
     data(&headers, body, hop, share).await
 }
 
-/// Reads in pieces up to the end, which is true, or until there is more than `enough`. What is too large is known before it
-/// is held; a compressed answer counts as what it becomes.
+/// Reads pieces until the end, and returns true, or until more than `enough` bytes have arrived. The limit is checked
+/// before a piece is kept; a compressed answer counts with its decompressed size.
 async fn extend(
     body: &mut Vec<u8>,
     response: &mut Response,
@@ -87,7 +87,8 @@ async fn extend(
     Ok(true)
 }
 
-/// Reads as much as arrives; an error is reported even when its body is cut off. Enough is read to find a secret across the cut.
+/// Reads as much as arrives; an error is reported even if its body is incomplete. Enough is read to find a secret
+/// across the cut.
 async fn read_excerpt(mut response: Response, hop: &Request) -> String {
     let mut body = Vec::new();
     while body.len() <= EXCERPT_MAX + LOOKAHEAD
@@ -128,7 +129,7 @@ async fn data(
         let excerpt = beginning(&body);
         return share.parse(body).await.map_err(|error| unusable(hop, &error, excerpt));
     }
-    // A text is what it is; bytes become a text by a third longer.
+    // Text stays text; other bytes become a string that is a third longer.
     share.value(body.len() as u64 * 2).await.map_err(|error| unusable(hop, &error, String::new()))?;
     Ok(match String::from_utf8(body) {
         Ok(text) => Value::String(text),
@@ -161,7 +162,7 @@ fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
     }
 }
 
-/// One text per name; several lines of a name are joined.
+/// Joins several lines of a name to one string.
 fn listed(headers: &HeaderMap) -> Value {
     let mut listed: Map<String, Value> = Map::new();
     for (name, value) in headers {
@@ -195,7 +196,7 @@ fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request)
     failed
 }
 
-/// Seconds, or a date.
+/// Parses a number of seconds, or a date.
 pub(in crate::tools) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! Who asks, put into a request.
+//! Credentials of a request.
 
 use super::config::Request;
 use crate::failure::{invalid, shown};
@@ -36,7 +36,7 @@ pub(super) fn apply(auth: &Auth, request: &mut Request) -> Result<(), Box<Failur
     }
 }
 
-/// What is not said is seen by the fields.
+/// Returns the type; without one, it follows from the fields.
 fn kind(auth: &Auth) -> String {
     let said = auth.field(&["type", "kind"]).map(|kind| kind.to_ascii_lowercase());
     said.unwrap_or_else(|| match auth {

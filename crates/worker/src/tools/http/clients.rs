@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 
-/// Each way to connect keeps its own connections. Who has more ways than this gets connections of their own.
+/// Maximum number of shared clients. Each set of connection options has its own; further ones get clients that are not
+/// shared.
 const KEPT_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Clients {
     pub(super) egress: Arc<Egress>,
     resolver: Resolver,
-    /// By their limit on connecting, which a client has once and for all.
+    /// Clients by their connection timeout, which is fixed for a client.
     kept: Mutex<BTreeMap<Option<Duration>, Client>>,
 }
 
@@ -32,7 +33,7 @@ impl Clients {
         &self.egress
     }
 
-    /// Whether requests of definitions may go to a host.
+    /// Returns whether requests of definitions may reach a host.
     pub(in crate::tools) fn check_host(&self, host: &str) -> Result<(), Refused> {
         self.egress.check_host(host)
     }
@@ -54,7 +55,7 @@ impl Clients {
     }
 }
 
-/// Redirects are followed by hand, hop by hop.
+/// Redirects are followed by the caller, hop by hop.
 fn build(resolver: Resolver, connect: Option<Duration>) -> reqwest::Result<Client> {
     let builder = crate::egress::builder(resolver);
     match connect {

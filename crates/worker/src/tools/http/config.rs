@@ -1,4 +1,4 @@
-//! An http task's fields, read and checked.
+//! Fields of an http task.
 
 use super::auth;
 use super::mapping::Mapping;
@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_protocol::{Failure, Tool};
 
-/// An answer is held in memory and kept with the execution.
+/// Default maximum of an answer, which is held in memory and stored with the execution.
 const RESPONSE_MAX: u64 = 32 * 1024 * 1024;
-/// Whatever a definition says: a few answers of this size fill the room that a tenant has for them.
+/// Maximum that a definition may set: a few answers of this size use up the memory of a tenant.
 pub(super) const RESPONSE_MAX_MOST: u64 = 64 * 1024 * 1024;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -25,9 +25,9 @@ pub(super) struct Request {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
-    /// Further headers that identify the caller.
+    /// Names of further headers with credentials.
     pub(super) secret: Vec<HeaderName>,
-    /// The parameter that does.
+    /// Name of the parameter with credentials.
     pub(super) secret_param: Option<String>,
     pub(super) limits: Limits,
     pub(super) follows: bool,
@@ -47,7 +47,7 @@ impl Limits {
         *self == Limits::default()
     }
 
-    /// Up to the first piece of an answer there is the connection and one read.
+    /// Time until the first piece of an answer: the connection and one read.
     pub(super) fn first_answer(&self) -> Option<Duration> {
         self.read.map(|read| read.saturating_add(self.connect.unwrap_or_default()))
     }
@@ -90,15 +90,15 @@ impl Request {
         Ok(request)
     }
 
-    /// For messages: the query and the user may be secret.
+    /// Returns the URL for messages: the query and the user may be secret.
     pub(super) fn describe(&self) -> String {
         format!("{} {}", self.method, place(&self.url))
     }
 
-    /// For results: without what says who asks.
+    /// Returns the URL for results, without credentials.
     pub(super) fn shown_url(&self) -> String {
         let mut url = self.url.clone();
-        // Only URLs without a host refuse that, and those are not asked.
+        // Only URLs without a host refuse this, and those are refused before.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         if let Some(secret) = &self.secret_param {
@@ -156,7 +156,7 @@ impl Request {
     }
 
     fn put_form(&mut self, form: &Map<String, Value>) -> Result<(), Box<Failure>> {
-        // A URL of no importance writes the pairs as forms do.
+        // A dummy URL, which encodes the pairs as forms do.
         let mut scratch = self.url.clone();
         scratch.set_query(None);
         scratch.query_pairs_mut().extend_pairs(pairs(form, "form")?);
@@ -171,12 +171,12 @@ impl Request {
     }
 }
 
-/// Nodes of workflows have the document's name for it.
+/// Returns the name of the field. Nodes of workflows have the document's name for it.
 fn mapping_field(desk: &Desk) -> &'static str {
     if desk.node.is_some() { "responseMapping" } else { "response_mapping" }
 }
 
-/// A URL without what may be secret in it.
+/// Returns a URL without parts that may be secret.
 pub(super) fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     shown(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path()))
@@ -208,7 +208,7 @@ fn url(fields: Fields<'_>) -> Result<Url, Box<Failure>> {
     Ok(url)
 }
 
-/// No message holds the value: it may be secret.
+/// Builds a header. Messages do not contain its value, which may be secret.
 fn headers(fields: Fields<'_>) -> Result<HeaderMap, Box<Failure>> {
     let mut headers = HeaderMap::new();
     let given = fields.map("headers")?.into_iter().flatten().filter(|(_, value)| !value.is_null());

@@ -41,7 +41,7 @@ pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share
     }
 }
 
-/// Follows redirects; the hop is the last request that was made.
+/// Follows redirects. The returned hop is the last request.
 async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Result<Answer, Box<Failure>> {
     for _ in 0..=HOPS_MAX {
         let host = hop.url.host_str().unwrap_or_default();
@@ -65,7 +65,7 @@ async fn sent(hop: &Request, client: &Client) -> Result<Response, Box<Failure>> 
     response.map_err(|error| broken(hop, error))
 }
 
-/// A limit on what one wait may take; None waits for ever.
+/// Applies a limit to one wait; None waits without a limit.
 pub(super) async fn in_time<T>(
     hop: &Request,
     limit: Option<Duration>,
@@ -76,7 +76,7 @@ pub(super) async fn in_time<T>(
     timeout(limit, work).await.map_err(|_| failure::timeout(&hop.describe(), limit_ms))
 }
 
-/// The next request, if the answer asks for one.
+/// Returns the next request, if the answer is a redirect.
 fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<Failure>> {
     let status = response.status();
     let Some(location) = response.headers().get(LOCATION).filter(|_| hop.follows && is_redirect(status))
@@ -124,7 +124,7 @@ fn is_same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
 
-/// The request came to no answer, or the answer to no end.
+/// Returns the failure of a request without an answer, or of an answer that broke off.
 pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
     let causes = || std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
     if let Some(refused) = causes().find_map(|cause| cause.downcast_ref::<Refused>()) {

@@ -1,5 +1,5 @@
-//! What the log says of requests: where they went, what came back, how long it took. Neither users nor queries of addresses
-//! are logged, since both may be secret.
+//! Log lines of requests: the URL, the status, the duration. Users and queries of URLs are not logged, because both may
+//! be secret.
 
 use super::config::{Request, place};
 use crate::pipeline::{Call, CallResult};
@@ -28,7 +28,7 @@ pub(super) async fn after(request: &Request, call: &Call, desk: &Desk, called: &
         "method": request.method.as_str(),
         "url": place(&request.url),
         "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        // Counts the retries of the task's own rules and of the step.
+        // Number of retries by the task's own rules and by the step.
         "retryAttempt": desk.attempt() + call.try_number.saturating_sub(1),
     });
     if let Some(status) = status {

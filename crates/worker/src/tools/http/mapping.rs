@@ -1,6 +1,6 @@
-//! `response_mapping`: the parts of an answer that are wanted, by JSONPath (RFC 9535).
+//! `response_mapping`: selected parts of an answer, by JSONPath (RFC 9535).
 //!
-//! A path of names and places is followed here. Any other path can take any time and any memory, also to be parsed: it is
+//! A path of names and indexes is followed here. Any other path can take any time and memory, also to be parsed: it is
 //! checked and evaluated in a sandbox process.
 
 use crate::failure::{failure, invalid, shown};
@@ -14,11 +14,11 @@ use windlass_protocol::{ErrorClass, Failure};
 
 /// Maximum length of a path.
 const PATH_BYTES_MAX: usize = 4 * 1024;
-/// Paths of one mapping: more are no mapping but a copy.
+/// Maximum number of paths of one mapping.
 const PATHS_MAX: usize = 256;
 
-/// An answer as large as it may be is parsed and searched in a few seconds; its values, and what is found in them, have room
-/// in this memory.
+/// Memory of the sandbox process: an answer of maximum size is parsed and searched in a few seconds; its values, and
+/// the found ones, fit into this memory.
 const BOUNDS: Bounds = Bounds {
     what: "the JSONPath",
     limits: Limits { memory_bytes: 384 << 20, cpu_seconds: 10, file_bytes: Some(0) },
@@ -37,12 +37,12 @@ pub(super) enum Mapping {
 pub(super) struct Path {
     text: String,
     field: &'static str,
-    /// None: it may find several places.
+    /// None: it may select several values.
     single: Option<JsonPath>,
 }
 
 impl Mapping {
-    /// `field`: what the definition calls it.
+    /// Parses a mapping. `field` is its name in the definition.
     pub(super) fn read(given: &Value, field: &'static str) -> Result<Mapping, Box<Failure>> {
         match given {
             Value::String(text) => Path::read(text, field).map(Mapping::One),
@@ -66,7 +66,7 @@ impl Mapping {
         }
     }
 
-    /// Checks the paths that were not checked when they were read, before a request is made for them.
+    /// Checks the paths that were not checked when they were parsed, before the request is sent.
     pub(super) async fn check(&self, desk: &Desk, halt: Halt) -> Result<(), Box<Failure>> {
         let paths = self.searches();
         let Some(field) = self.paths().next().map(|path| path.field).filter(|_| !paths.is_empty()) else {
@@ -76,7 +76,7 @@ impl Mapping {
         checked.map(drop).map_err(|failure| named(field, failure))
     }
 
-    /// The parts of `data` that the paths find.
+    /// Returns the parts of `data` that the paths select.
     pub(super) async fn of(
         &self,
         data: Value,
@@ -109,13 +109,13 @@ impl Mapping {
         one.into_iter().chain(named.iter().map(|(_, path)| path))
     }
 
-    /// The paths that may find several places.
+    /// Returns the paths that may select several values.
     fn searches(&self) -> Vec<String> {
         self.paths().filter(|path| path.single.is_none()).map(|path| path.text.clone()).collect()
     }
 }
 
-/// A list for each path.
+/// Returns a list for each path.
 async fn search(
     paths: Vec<String>,
     data: Value,
@@ -159,7 +159,7 @@ impl Path {
         Ok(Path { text: text.to_owned(), field, single })
     }
 
-    /// The value of a path that leads to one place; None for any other path.
+    /// Returns the value of a path that selects one value; None for other paths.
     fn follow(&self, data: &Value, asked: &str) -> Result<Option<Value>, Box<Failure>> {
         let Some(path) = &self.single else { return Ok(None) };
         let found = path.query(data).first().cloned();
@@ -181,7 +181,7 @@ impl Path {
     }
 }
 
-/// Only names and places, no wildcard, slice, filter or descent: such a path leads to one place or to none.
+/// Parses a path of names and indexes only, without wildcard, slice, filter or descent: it selects at most one value.
 fn is_singular(path: &str) -> bool {
     let (mut quote, mut escaped, mut before) = (None, false, ' ');
     for letter in path.chars() {
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The value of the only path; None when it is for the sandbox.
+    /// Returns the value of the only path; None if it is for the sandbox.
     fn followed(path: &str, data: &Value) -> Result<Option<Value>, (String, String)> {
         let code_and_message = |failure: Box<Failure>| (failure.code, failure.message);
         Path::read(path, "response_mapping")

@@ -1,4 +1,4 @@
-//! Attacks by names: what they resolve to is given by the tests. The servers are real.
+//! Tests of attacks by names, which the tests resolve. The servers are real.
 
 use super::clients::Clients;
 use super::config::{Limits, Request};
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 const LOOPBACK: &str = "127.0.0.1";
 const METADATA: &str = "169.254.169.254";
 
-/// Answers one connection after the other, each with one answer; counts them.
+/// Serves one connection after the other with one answer each, and counts them.
 async fn server(answers: Vec<String>) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -46,7 +46,7 @@ fn to(location: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nconnection: close\r\ncontent-length: 0\r\nlocation: {location}\r\n\r\n")
 }
 
-/// Each lookup returns the next list of addresses, the last one for ever. The names are remembered.
+/// Each lookup returns the next list of addresses, and later ones the last. The names are recorded.
 struct World {
     clients: Clients,
     asked: Arc<Mutex<Vec<String>>>,

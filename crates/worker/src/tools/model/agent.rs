@@ -1,12 +1,12 @@
-//! `ai_agent`: a model that runs the nodes connected to it as it sees fit.
+//! `ai_agent`: a model that decides when to run the nodes connected to it.
 //!
 //! ```text
 //! model ─▶ answer, kept ─▶ calls of tools ─▶ results, kept ─▶ model ─▶ … ─▶ a text
 //! ```
-//! Every answer is on disk before anything is done with it, and every result before the model is asked again. A worker
-//! that takes over goes on there, and so does another attempt: it asks for no answer that was given, and the engine
-//! answers calls that were made before with what came of them. An answer that was lost on its way to the disk is asked
-//! for again: nothing was done with it.
+//! Every answer is on disk before it is used, and every result before the next request to the model. A worker that
+//! takes over continues there, and so does another attempt: it repeats no request that was answered, and the engine
+//! answers repeated calls with their results. An answer that was lost before it was on disk is requested again, because
+//! it had no effect.
 //!
 //! | field | meaning |
 //! |---|---|
@@ -44,11 +44,11 @@ use windlass_protocol::{ErrorClass, Failure, Level, Tool};
 
 const TOOL: &str = "ai_agent";
 
-/// A model that is busy is asked again so often within one attempt: a long conversation meets more busy moments than its
-/// node has attempts.
+/// Number of retries of a busy model within one attempt: a long conversation meets more busy moments than its node has
+/// attempts.
 const TRIES: u32 = 3;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// Longest wait that keeps the slot. Beyond it the attempt fails, and the next one continues here.
+/// Longest wait that keeps the slot. If it is exceeded, the attempt fails, and the next one continues here.
 const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
@@ -134,7 +134,7 @@ impl Agent<'_> {
             let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
             let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted);
             if tries >= TRIES || wait > TRY_AGAIN_MAX || !failed.is_retryable() || self.halt.is_pulled() {
-                // The requests that came to nothing count in the next attempt, too.
+                // Failed requests also count in the next attempt.
                 self.keep(state).await?;
                 return Err(failed);
             }
@@ -157,7 +157,7 @@ impl Agent<'_> {
         body
     }
 
-    /// What it thinks and decides can be followed in the log.
+    /// Writes the agent's thoughts and decisions to the log.
     async fn say(&self, answer: &Answer) {
         let streamed = self.model.stream;
         if let Some(text) = answer.text.as_deref().filter(|text| !text.is_empty() && !streamed) {

@@ -1,10 +1,10 @@
-//! What a model answered: whole, or piece by piece. Unknown fields are ignored.
+//! The answer of a model: whole, or piece by piece. Unknown fields are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Calls of tools in one answer: more is a model that has lost its way.
+/// Maximum number of calls of tools in one answer.
 const CALLS_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Answer {
 pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// As the model wrote them: JSON, if it did well.
+    /// Arguments as the model wrote them; usually JSON.
     pub(super) arguments: String,
 }
 
@@ -65,7 +65,7 @@ struct Called {
 #[derive(Deserialize)]
 struct Function {
     name: String,
-    /// A text; some servers write the object itself.
+    /// Reads the arguments: a string; some servers send the object itself.
     #[serde(default)]
     arguments: Value,
 }
@@ -88,7 +88,7 @@ impl From<Counted> for Usage {
     }
 }
 
-/// An answer that came at once.
+/// Reads an answer that arrived as a whole.
 pub(super) fn whole(body: &[u8]) -> Result<Answer, String> {
     let whole: Whole = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let usage = whole.usage.unwrap_or_default().into();
@@ -115,7 +115,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Answer, String> {
     checked(answer)
 }
 
-/// A text, or a list of parts with texts.
+/// Reads a string, or a list of parts with strings.
 fn text(content: Option<Value>) -> Option<String> {
     match content? {
         Value::String(text) => Some(text),
@@ -137,7 +137,7 @@ fn checked(answer: Answer) -> Result<Answer, String> {
     Ok(answer)
 }
 
-/// An answer that comes in pieces.
+/// An answer that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     text: Option<String>,

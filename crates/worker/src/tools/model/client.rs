@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use windlass_protocol::{ErrorClass, Failure, Level};
 use windlass_secrets::{LOOKAHEAD, Redactor};
 
-/// A model that says nothing for so long is not going to.
+/// Time without data after which a server is considered dead.
 const SILENCE: Duration = Duration::from_secs(120);
-/// Maximum size of an answer, which is text for people.
+/// Maximum size of an answer.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
-/// What an error holds of the answer.
+/// Maximum bytes of the answer in an error.
 const EXCERPT_MAX: usize = 2 * 1024;
-/// What is read for it: a secret is taken out before the cut.
+/// Bytes that are read for it: a secret is removed before the cut.
 const EXCERPT_READ: usize = EXCERPT_MAX + LOOKAHEAD;
 
 impl Model {
-    /// Asks once. What it used is counted, also when the answer cannot be used.
+    /// Sends one request. Its usage is counted, also when the answer cannot be used.
     pub(super) async fn ask(
         &self,
         body: Map<String, Value>,
@@ -203,7 +203,7 @@ impl Model {
         failed
     }
 
-    /// Without what a user may have put into the query.
+    /// Returns the URL without the query, which may be secret.
     fn place(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

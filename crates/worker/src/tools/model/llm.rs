@@ -1,5 +1,5 @@
-//! `llm`: one question to a model. The result is `{text, model, finishReason, usage}`, and `json` beside it with
-//! `output_format: json`.
+//! `llm`: one request to a model. The result is `{text, model, finishReason, usage}`, with `output_format: json` also
+//! `json`.
 
 use super::{Model, usage};
 use crate::failure::{failure, invalid, shown};
@@ -25,7 +25,7 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
     };
     let schema = checked(&format).await?;
     let answer = model.ask(body(&model, &format)?, desk, node, halt).await?;
-    // It may be truncated later, and half a secret would not be found.
+    // It may be truncated later, and a cut secret would not be found.
     let text = desk.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
     let mut result = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
         "usage": usage(answer.usage) });
@@ -41,7 +41,7 @@ enum Format {
     Json(Option<Value>),
 }
 
-/// Refused before the model is asked for an answer that could not be checked.
+/// Refuses a schema with which the answer could not be checked, before the request.
 async fn checked(format: &Format) -> Result<Option<Schema>, Box<Failure>> {
     let Format::Json(Some(schema)) = format else { return Ok(None) };
     let schema = schema.clone();
@@ -52,7 +52,7 @@ async fn checked(format: &Format) -> Result<Option<Schema>, Box<Failure>> {
     aside(compile).await.map(Some)
 }
 
-/// Compiling a schema and checking an answer take time, which the pool's thread does not have.
+/// Compiling a schema and checking an answer take too long for the pool's thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Box<Failure>> + Send + 'static,
 ) -> Result<T, Box<Failure>> {
@@ -85,7 +85,7 @@ fn body(model: &Model, format: &Format) -> Result<Map<String, Value>, Box<Failur
     Ok(body)
 }
 
-/// What the model wrote, also inside a fence of Markdown.
+/// Returns the text of the model without a surrounding Markdown fence.
 fn parsed(text: &str, schema: Option<&Schema>) -> Result<Value, Box<Failure>> {
     let bare = text.trim();
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);

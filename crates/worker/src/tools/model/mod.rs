@@ -1,4 +1,4 @@
-//! Language models behind the protocol of chat completions: one request, its answer, its trouble.
+//! Language models with the chat completions protocol: one request, its answer, its errors.
 //!
 //! | field | meaning |
 //! |---|---|
@@ -21,11 +21,11 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Failure, Tool};
 
-/// Fields that go into the request as they are.
+/// Fields that are copied into the request.
 const SETTINGS: [&str; 5] = ["temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty"];
 
 pub(super) struct Model {
-    /// Of the completions.
+    /// URL of the completions.
     url: Url,
     key: Option<String>,
     settings: Map<String, Value>,
@@ -67,7 +67,7 @@ impl Model {
     }
 }
 
-/// Templates often leave a text behind: `"0.2"`.
+/// Reads a number, also as the string that templates produce: `"0.2"`.
 fn number(fields: &Fields<'_>, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
     let parsed = value.as_str().and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
     let number = parsed.unwrap_or_else(|| value.clone());

@@ -13,10 +13,10 @@ use windlass_protocol::{ErrorClass, Failure};
 /// Headers of requests and answers that are not captured.
 const HIDDEN: [&str; 5] = ["authorization", "cookie", "proxy-authorization", "set-cookie", "authentication"];
 
-/// Inputs of `check` that its expression does not read.
+/// Inputs of `check` that are not variables of its expression.
 const OF_CHECK: [&str; 2] = ["expression", "name"];
 
-/// Sends a request. Any answer is a result, whatever its status is; a request without an answer has failed.
+/// Sends a request. Any answer is a result, with every status; a request without an answer has failed.
 pub(super) async fn request_http(
     inputs: &[ResolvedInput],
     call: &Call,
@@ -97,7 +97,7 @@ pub(super) fn check(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<
     Ok(Map::from_iter([("result".to_owned(), result)]))
 }
 
-/// Values of all inputs by name.
+/// Returns the values of all inputs by name.
 fn inline(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<Failure>> {
     let value = |input: &ResolvedInput| match &input.value {
         InputValue::Inline(value) => Ok((input.name.clone(), value.clone())),

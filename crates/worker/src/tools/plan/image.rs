@@ -1,5 +1,5 @@
 //! Steps in containers, run with docker or podman. The scratch dir and the work dir have the same paths inside, so that
-//! every variable that names them is right in both places.
+//! variables with these paths are correct in both places.
 
 use super::super::container;
 use super::super::program::Ended;
@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// A variable of the worker's own system, which means nothing in a container.
+/// Variables of the worker's own system, which have no meaning in a container.
 const OF_SYSTEM: [&str; 2] = ["PATH", "SSL_CERT_FILE"];
 
 /// Puts the bin dir of the execution in front of the image's own PATH, then runs the command.
@@ -27,13 +27,13 @@ pub(super) struct Image {
     pub(super) command: Option<Vec<String>>,
 }
 
-/// The command that runs a script.
+/// Returns the command that runs a script.
 pub(super) fn script_command(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
 
 impl Image {
-    /// The image and the command of the built-in action.
+    /// Returns the image and the command of the built-in action.
     pub(super) fn of_inputs(inputs: &[ResolvedInput]) -> Result<Image, Box<Failure>> {
         let name = text_of(inputs, "image").unwrap_or_default();
         let command = inputs.iter().find(|input| input.name == "command").map(|input| &input.value);
@@ -77,7 +77,7 @@ impl Image {
         ended
     }
 
-    /// The command line. Values of variables stay out of it, because other users can see it.
+    /// Returns the command line. It has no values of variables, because other users can see it.
     fn words<'n>(
         &self,
         engine: &str,

@@ -35,7 +35,7 @@ pub(super) fn text_of(inputs: &[ResolvedInput], name: &str) -> Option<String> {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string as it is, other values as JSON.
 pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -75,7 +75,7 @@ pub(super) async fn resolve(
     Ok(resolved)
 }
 
-/// The value that a reference names. Only results of steps hold references to artifacts of ours.
+/// Returns the value of a reference. Only results of steps contain references to our artifacts.
 async fn referenced(
     input: &StepInput,
     from: &RefSource,

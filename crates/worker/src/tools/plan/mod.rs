@@ -32,7 +32,7 @@ use windlass_protocol::{
     BuiltinAction, ErrorClass, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable,
 };
 
-/// As in "the command of plan step could not be started".
+/// Name in messages, as in "the command of plan step could not be started".
 const TOOL: &str = "plan step";
 const NOT_STARTED: &str = "STEP_NOT_STARTED";
 
@@ -132,7 +132,7 @@ async fn run_in(
     outputs::collect(place, step, desk).await
 }
 
-/// A script that names its interpreter is run by it, any other by `sh`.
+/// Returns the command: a script that names its interpreter is run by it, any other by `sh`.
 async fn run_script(
     place: &StepPlace,
     script: &str,
@@ -160,7 +160,7 @@ impl StepPlace {
     }
 }
 
-/// A text of the action, or of an input; none for an input that nothing binds.
+/// Returns a text of the action or of an input; None if nothing binds the input.
 fn variable_text(variable: &StepVariable, inputs: &[ResolvedInput]) -> Result<Option<String>, Box<Failure>> {
     match variable {
         StepVariable::Text(text) => Ok(Some(text.clone())),
@@ -176,7 +176,7 @@ fn variable_text(variable: &StepVariable, inputs: &[ResolvedInput]) -> Result<Op
     }
 }
 
-/// A problem with the work dir: another worker may do better.
+/// Returns a failure of the work dir; another worker may succeed.
 fn unusable(error: &std::io::Error) -> Box<Failure> {
     failure(ErrorClass::Transport, "NO_WORK_DIR", format!("the work dir of the step cannot be used: {error}"))
 }

@@ -19,7 +19,7 @@ use windlass_secrets::Redactor;
 /// Bytes of one output. A larger one belongs to a store of its own.
 const OUTPUT_MAX: u64 = 64 << 30;
 
-/// Bytes of a file that are held in memory. A larger one is streamed, and its content is not checked.
+/// Maximum bytes of a file that are held in memory. A larger one is streamed, and its content is not checked.
 const READ_MAX: u64 = DRILLED_BYTES_MAX;
 
 /// Bytes of a stream that are read at once.
@@ -34,11 +34,11 @@ enum Written {
         is_json: bool,
         bytes: Vec<u8>,
     },
-    /// Too large to be held.
+    /// The file is too large for memory.
     File(File),
 }
 
-/// Reads the declared outputs. One that was not written is absent, which is no failure.
+/// Reads the declared outputs. One that was not written is absent, which is not a failure.
 pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> Result<Value, Box<Failure>> {
     let mut store = Store::new(desk);
     for output in &step.outputs {
@@ -57,7 +57,7 @@ pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> 
     Ok(store.finish())
 }
 
-/// Stores outputs that a built-in action made.
+/// Stores outputs of a built-in action.
 pub(super) async fn store_values(
     step: &PlanStep,
     mut values: Map<String, Value>,
@@ -76,7 +76,7 @@ pub(super) async fn store_values(
     Ok(store.finish())
 }
 
-/// Returns bytes as text if they are a short one, else a reference to an artifact with them.
+/// Returns bytes as text if they are a short text, else a reference to an artifact with them.
 pub(super) async fn text_or_artifact(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>> {
     match String::from_utf8(bytes) {
         Ok(text) if text.len() <= INLINE_BYTES => Ok(json!(text)),
@@ -92,7 +92,7 @@ struct Store<'d> {
     desk: &'d Desk,
     result: Map<String, Value>,
     inline: usize,
-    /// Keys of artifacts, which the report names in case the result itself becomes one.
+    /// Returns the keys of artifacts, which the report names in case the result itself becomes one.
     keys: Vec<Value>,
 }
 
@@ -197,7 +197,7 @@ fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
     Ok(value)
 }
 
-/// Artifacts are stored as they are, so values of secrets are taken out before.
+/// Artifacts are stored unchanged, so values of secrets are removed before.
 async fn redacted(bytes: Vec<u8>, desk: &Desk) -> Vec<u8> {
     let redactor = desk.kit.keeper.redactor();
     let search = move || {
@@ -221,7 +221,7 @@ async fn store_bytes(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>>
     Ok(json!({ windlass_artifact::ARTIFACT: key, "bytes": length }))
 }
 
-/// `NAME.json`, else `NAME`. A link would lead out of the work dir, and is not followed.
+/// Finds `NAME.json`, else `NAME`. A link could lead out of the work dir, and is not followed.
 fn read(folder: &Path, name: &str) -> io::Result<Option<Written>> {
     match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

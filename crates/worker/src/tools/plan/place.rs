@@ -1,4 +1,4 @@
-//! The work dir of a step: made before the program starts, with the inputs as files, and removed after it.
+//! The work dir of a step: created before the program starts, with the inputs as files, and removed after it.
 
 use super::super::source::blocking;
 use super::super::{Desk, execution_of};
@@ -37,7 +37,7 @@ pub(super) struct StepPlace {
     /// Copies of the streams of the program.
     pub(super) logs: PathBuf,
     pub(super) cache: PathBuf,
-    /// Whether the folder of the execution is kept for people to look at.
+    /// Whether the folder of the execution is kept.
     is_kept: bool,
 }
 
@@ -101,7 +101,8 @@ impl StepPlace {
         Ok(path)
     }
 
-    /// The variables that the worker sets. The rest of the environment is inherited, without the engine's secrets.
+    /// Returns the variables that the worker sets. The rest of the environment is inherited, without the engine's
+    /// secrets.
     pub(super) async fn environment(
         &self,
         desk: &Desk,
@@ -140,7 +141,7 @@ impl StepPlace {
         Ok(env)
     }
 
-    /// What the program wrote to its streams, after secrets were taken out.
+    /// Returns the output of the program on its streams, after secrets were removed.
     pub(super) async fn captured_logs(&self, desk: &Desk) -> Result<Vec<StepLog>, Box<Failure>> {
         let mut logs = Vec::new();
         for stream in STREAMS {
@@ -162,13 +163,13 @@ impl StepPlace {
             inputs.iter().filter(|input| input.is_secret).map(|input| self.context_file(input)).collect();
         let (dir, is_kept) = (self.dir.clone(), self.is_kept);
         let removed = blocking(move || {
-            // A program in a container may have put a link there, which leads out of the container.
+            // A program in a container may have created a link there that leads out of the container.
             if fs::symlink_metadata(dir.join("context")).is_ok_and(|context| context.is_dir()) {
                 secrets.iter().for_each(|path| drop(fs::remove_file(path)));
             }
             if is_kept { Ok(()) } else { fs::remove_dir_all(&dir) }
         });
-        // What cannot be removed now is removed with the folder of the execution.
+        // Files that cannot be removed now are removed with the folder of the execution.
         if let Err(error) = removed.await {
             tracing::debug!(%error, dir = %self.dir.display(), "the work dir of a step is left for later");
         }
@@ -183,7 +184,7 @@ impl StepPlace {
 }
 
 impl Desk {
-    /// Keeps the captured streams for the report.
+    /// Stores the captured streams for the report.
     pub(super) fn note_logs(&self, logs: Vec<StepLog>) {
         let empty = |stream: &str| StepLog { stream: stream.to_owned(), value: json!("") };
         let logs = if logs.is_empty() { STREAMS.map(empty).to_vec() } else { logs };

@@ -1,4 +1,4 @@
-//! A postgres task's fields, read and checked. No message holds a password.
+//! Fields of a postgres task. Messages do not contain a password.
 
 use super::split::split;
 use crate::failure::{invalid, shown};
@@ -13,10 +13,10 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use windlass_protocol::{Failure, Tool};
 
-/// Rows are held in memory and kept with the execution.
+/// Default maximum of rows, which are held in memory and stored with the execution.
 const RESULT_MAX: usize = 32 * 1024 * 1024;
 
-/// A server that does not take the connection for so long is not there.
+/// Time after which a server that does not accept the connection is considered dead.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -83,8 +83,8 @@ async fn statements(fields: Fields<'_>, desk: &Desk) -> Result<Vec<Statement>, B
     Ok(found)
 }
 
-/// Loads statements from a file below the directory of the worker. A value may name the file, so it leads nowhere else,
-/// and only definitions that may run programs read files.
+/// Loads statements from a file below the directory of the worker. The path may be a value, so it cannot leave that
+/// directory, and only definitions that may run programs read files.
 async fn script_text(script: &Value, desk: &Desk) -> Result<String, Box<Failure>> {
     let kind = Tool::Postgres.kind();
     let source = Source::read(kind, script, None)?;
@@ -178,7 +178,7 @@ fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<Place, Box<F
     Ok(Place { config: found, verifies, schema: all.field(&["schema", "db_schema"]) })
 }
 
-/// The library knows no `verify-full`.
+/// The library does not have `verify-full`.
 fn dsn(text: Option<String>) -> Result<(Config, bool), Box<Failure>> {
     let Some(text) = text else { return Ok((Config::new(), false)) };
     let verifies = text.contains("sslmode=verify-full");

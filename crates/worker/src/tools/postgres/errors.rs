@@ -1,4 +1,4 @@
-//! What the server says went wrong, in the words of the taxonomy.
+//! Errors of the server as failures.
 
 use super::config::Statement;
 use crate::egress::connection_code;
@@ -39,12 +39,12 @@ impl From<Error> for Trouble {
 }
 
 impl Trouble {
-    /// What is no answer of a server is trouble on the way to it.
+    /// Converts an error that is not an answer of the server: a failed connection.
     pub(super) fn connecting(error: Error) -> Trouble {
         match error.as_db_error() {
             Some(error) => Trouble::of_server(error),
             None => {
-                // Other trouble on the way is the database's own.
+                // Other errors of the connection are of the database itself.
                 let code = match connection_code(&error) {
                     codes::CONNECTION_RESET => "DB_CONNECTION",
                     code => code,
@@ -63,7 +63,7 @@ impl Trouble {
         Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
     }
 
-    /// Of several, which one it was.
+    /// Adds the number of the failed statement, if there are several.
     pub(super) fn in_command(mut self, name: &str, all: &[Statement]) -> Trouble {
         if all.len() > 1 {
             self.failure.message = format!("{name}: {}", self.failure.message);
@@ -75,7 +75,7 @@ impl Trouble {
     }
 }
 
-/// By the SQLSTATE: its class is the first two characters.
+/// Returns the class by the SQLSTATE: its first two characters.
 fn classed(state: &str) -> (ErrorClass, &'static str) {
     match (state.get(..2).unwrap_or_default(), state) {
         (_, "40001" | "40P01") => (ErrorClass::Transient5xx, "DB_DEADLOCK"),

@@ -1,4 +1,4 @@
-//! `numeric` from its binary form, without loss: a JSON number where that is exact, a text where it is not.
+//! Conversion of `numeric` from its binary form without loss: to a JSON number if that is exact, otherwise to a string.
 
 use serde_json::{Number, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn numeric(raw: &[u8]) -> Option<Value> {
     Some(number(if sign == NEGATIVE { format!("-{text}") } else { text }))
 }
 
-/// Digits have four decimals each; the weight says how many of them, less one, stand before the point.
+/// Digits have four decimals each; the weight is the number of digits before the point, less one.
 fn decimal(digits: &[u16], weight: i32, scale: usize) -> String {
     let digit = |position: i32| {
         usize::try_from(position).ok().and_then(|index| digits.get(index)).copied().unwrap_or_default()
@@ -41,7 +41,7 @@ fn decimal(digits: &[u16], weight: i32, scale: usize) -> String {
     format!("{before}.{}", &after[..scale])
 }
 
-/// A number of JSON holds 64 bits of an integer, and of a fraction what a double holds.
+/// A JSON number has 64 bits for an integer, and those of a double for a fraction.
 fn number(text: String) -> Value {
     let exact = match text.contains('.') {
         false => {

@@ -1,4 +1,4 @@
-//! A JSON value as a parameter. It is sent as a text: the server knows how to read each of its types.
+//! Conversion of a JSON value to a parameter. It is sent as text, which the server parses for each of its types.
 
 use bytes::BytesMut;
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn is_text(ty: &Type) -> bool {
     [Type::TEXT, Type::VARCHAR, Type::BPCHAR].contains(ty)
 }
 
-/// `{1,2}`, with every text in quotes. Lists in lists are its further dimensions.
+/// Formats `{1,2}`, with every string in quotes. Nested lists are its further dimensions.
 fn array(items: &[Value], inner: &Type) -> Result<String, String> {
     let mut parts = Vec::new();
     for item in items {

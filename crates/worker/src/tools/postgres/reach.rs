@@ -1,5 +1,5 @@
-//! Which servers statements may go to: the same as requests. A name is resolved once, so that what was looked at is what
-//! is connected to.
+//! Servers that statements may reach: the same as for requests. A name is resolved once, so that the checked address is
+//! the one that is connected to.
 
 use super::config::Place;
 use super::errors::Trouble;
@@ -15,7 +15,7 @@ const PORT: u16 = 5432;
 /// A directory of sockets is on this machine.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The place with addresses instead of names, each of which may be reached.
+/// Returns the server with addresses instead of names, each of which may be reached.
 pub(super) async fn allowed(place: &Place, egress: &Egress) -> Result<Config, Trouble> {
     let mut config = place.config.clone();
     let hosts = place.config.get_hosts();

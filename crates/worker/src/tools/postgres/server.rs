@@ -18,13 +18,13 @@ use tokio_postgres::Client;
 use tokio_postgres_rustls::MakeRustlsConnect;
 use windlass_protocol::ErrorClass;
 
-/// How long a goodbye may take: it only spares the server a line in its log.
+/// Maximum time for closing the connection, which only prevents a line in the server's log.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 pub(super) struct Session {
     client: Client,
     tls: MakeRustlsConnect,
-    /// Carries what is said; it ends with the client, and at the latest with the session.
+    /// Task that transports the messages; it ends with the client, and at the latest with the session.
     carrier: JoinSet<()>,
 }
 
@@ -50,7 +50,7 @@ impl Session {
         &self.client
     }
 
-    /// Asks the server to cancel what runs in this session. One that cannot be asked ends it when the connection does.
+    /// Asks the server to cancel the running statement. If that fails, it ends with the connection.
     pub(super) async fn cancel(&self, within: Duration) {
         let _ = timeout(within, self.client.cancel_token().cancel_query(self.tls.clone())).await;
     }
@@ -61,7 +61,7 @@ impl Session {
     }
 }
 
-/// Names as they are written, several with commas between them.
+/// Formats names as they are written, several with commas between them.
 fn search_path(schemas: &str) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.trim().trim_matches('"').replace('"', "\"\""));
     schemas.split(',').map(quoted).collect::<Vec<_>>().join(", ")
@@ -89,7 +89,7 @@ fn config(verifies: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// `prefer` and `require` mean what they mean to every other client: encryption without a check of the server's identity.
+/// `prefer` and `require` have their usual meaning: encryption without a check of the server's identity.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

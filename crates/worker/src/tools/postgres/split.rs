@@ -1,6 +1,6 @@
-//! A text taken apart into its statements, without understanding more of it than where texts, names and comments end.
+//! Splits a text into its statements. It knows only where strings, names and comments end.
 
-/// Statements without their `;`. What is only space and comments is none.
+/// Returns the statements without their `;`. Whitespace and comments alone are not a statement.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -14,7 +14,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     found
 }
 
-/// The first statement, whether it says anything, and what follows its `;`.
+/// Returns the first statement, whether it has content, and the text after its `;`.
 fn first(text: &str) -> (&str, bool, &str) {
     let bytes = text.as_bytes();
     let mut says_something = false;
@@ -36,7 +36,7 @@ fn first(text: &str) -> (&str, bool, &str) {
     (text, says_something, "")
 }
 
-/// Up to and with the closing quote; a doubled one stands for itself.
+/// Skips to after the closing quote; a doubled quote is part of the text.
 fn quoted(bytes: &[u8], quote: u8, has_escapes: bool) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -50,7 +50,7 @@ fn quoted(bytes: &[u8], quote: u8, has_escapes: bool) -> usize {
     bytes.len()
 }
 
-/// `E'…'` knows backslashes.
+/// Skips `E'…'`, which has backslash escapes.
 fn is_escape(text: &str, at: usize) -> bool {
     let before = &text[..at];
     before.ends_with(['e', 'E']) && !continues_a_name(text, at - 1)
@@ -65,7 +65,7 @@ fn line(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
 }
 
-/// They nest.
+/// Skips a comment; comments nest.
 fn comment(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < bytes.len() {
@@ -85,7 +85,7 @@ fn comment(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// `$tag$ … $tag$`, or only a dollar, as of a parameter.
+/// Skips `$tag$ … $tag$`, or a single dollar, as of a parameter.
 fn dollars(text: &str) -> usize {
     let Some(end) = text[1..].find('$').map(|end| end + 1) else { return 1 };
     let tag = &text[1..end];

@@ -1,4 +1,4 @@
-//! Columns of a row as JSON, read from their binary form.
+//! Conversion of the columns of a row to JSON, from their binary form.
 
 use super::errors::{Trouble, invalid};
 use super::numeric::numeric;
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Kind, Type};
 
-/// The server counts from the year 2000.
+/// Seconds of the year 2000, from which the server counts.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
 pub(super) fn row(row: &Row) -> Result<Value, Trouble> {
@@ -52,7 +52,7 @@ impl<'r> FromSql<'r> for Raw<'r> {
     }
 }
 
-/// None for a type that is not known here, and for a value that a known one cannot hold in JSON.
+/// Returns None for an unknown type, and for a value that cannot be represented in JSON.
 fn json(ty: &Type, raw: &[u8]) -> Option<Value> {
     match ty.kind() {
         Kind::Domain(inner) => return json(inner, raw),
@@ -66,7 +66,7 @@ fn json(ty: &Type, raw: &[u8]) -> Option<Value> {
         Type::INT4 => Some(json!(i32::from_be_bytes(raw.try_into().ok()?))),
         Type::INT8 => Some(json!(i64::from_be_bytes(raw.try_into().ok()?))),
         Type::OID => Some(json!(u32::from_be_bytes(raw.try_into().ok()?))),
-        // Its own digits, not those of the double next to it.
+        // Its own digits, not those of the nearest double.
         Type::FLOAT4 => float(&f32::from_be_bytes(raw.try_into().ok()?).to_string()),
         Type::FLOAT8 => float(&f64::from_be_bytes(raw.try_into().ok()?).to_string()),
         Type::NUMERIC => numeric(raw),
@@ -92,7 +92,7 @@ fn text(raw: &[u8]) -> Option<Value> {
     std::str::from_utf8(raw).ok().map(Value::from)
 }
 
-/// JSON has no number for the special ones.
+/// Special values are not JSON numbers, so they are strings.
 fn float(text: &str) -> Option<Value> {
     Some(match text {
         "NaN" => json!("NaN"),
@@ -138,7 +138,7 @@ fn clock(micros: i64) -> Option<Value> {
     }))
 }
 
-/// As ISO 8601 writes it: months, days and seconds do not become one another.
+/// Formats an interval by ISO 8601: months, days and seconds are not converted to each other.
 fn interval(raw: &[u8]) -> Option<Value> {
     let micros = i64::from_be_bytes(*raw.first_chunk()?);
     let days = i32::from_be_bytes(*raw.get(8..)?.first_chunk()?);

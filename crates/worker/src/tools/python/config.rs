@@ -1,4 +1,4 @@
-//! A python task's fields, read and checked.
+//! Fields of a python task.
 
 use crate::failure::{invalid, shown};
 use crate::tools::fields::Fields;
@@ -21,7 +21,7 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Program, Box<Failure>> {
         let fields = Fields::of(Tool::Python, config)?;
-        // A template may leave anything behind, and none of it would be found under a name.
+        // A template may produce any value, and only a map has names.
         fields.map("args")?;
         fields.map("input")?;
         let cwd = fields.text("cwd")?;

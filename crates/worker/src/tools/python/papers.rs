@@ -17,13 +17,13 @@ use windlass_protocol::{ErrorClass, Failure};
 
 pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 
-/// What an error holds of a traceback.
+/// Maximum bytes of a traceback in an error.
 pub(in crate::tools) const TRACEBACK_MAX: usize = 16 * 1024;
 
-/// Bytes of a result as JSON. It is stored as an artifact; a larger one belongs in a file or a database.
+/// Maximum bytes of a result as JSON. It is stored as an artifact; a larger one belongs in a file or a database.
 const ANSWER_MAX: u64 = 128 << 20;
 
-/// What the runner says.
+/// Message of the runner.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::tools) enum Answer {
@@ -40,7 +40,7 @@ pub(in crate::tools) struct Exception {
     pub(in crate::tools) message: String,
     pub(in crate::tools) traceback: String,
     pub(in crate::tools) trouble: Option<String>,
-    /// Which the exception itself says.
+    /// Retryability that the exception itself states.
     #[serde(default)]
     pub(in crate::tools) code: Option<String>,
     #[serde(default)]
@@ -83,13 +83,13 @@ impl Papers {
         self.runner.as_os_str()
     }
 
-    /// None when the interpreter left none. The directory is gone afterwards.
+    /// Returns the answer; None if the interpreter left none. The directory is removed afterwards.
     pub(super) async fn read(self, share: &Share) -> Result<Option<Answer>, Box<Failure>> {
         read_answer(self.dir.path(), share).await
     }
 }
 
-/// Returns what a runner left in its folder, when the tenant has room for it.
+/// Returns the answer of a runner in its folder, when the tenant has room for it.
 pub(in crate::tools) async fn read_answer(
     folder: &Path,
     share: &Share,
@@ -113,7 +113,7 @@ pub(in crate::tools) async fn read_answer(
         // The interpreter bounds the depth; the engine refuses what is too deep for it.
         Err(_) => share.release(),
     }
-    // A large answer takes a while to be taken apart, too.
+    // A large answer takes time to be parsed, too.
     let parsed = blocking(move || Ok(serde_json::from_slice(&json))).await;
     parsed.map_err(|error| unusable(&error))?.map(Some).map_err(|error| {
         failure(ErrorClass::Validation, "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))

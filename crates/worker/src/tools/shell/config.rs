@@ -1,4 +1,4 @@
-//! A shell task's fields, read and checked.
+//! Fields of a shell task.
 
 use crate::failure::invalid;
 use crate::tools::fields::Fields;
@@ -12,11 +12,11 @@ pub(super) const TOOL: &str = "shell";
 pub(super) struct Script {
     pub(super) shell: String,
     pub(super) text: String,
-    /// The lines of the script are those that were written; a list has one more before them.
+    /// Lines of the script are those in the definition; a list has one more before them.
     pub(super) is_text: bool,
     pub(super) cwd: Option<String>,
     pub(super) env: BTreeMap<String, String>,
-    /// Variables of a node, over the outputs of the nodes before it.
+    /// Variables of a node, merged over the outputs of the nodes before it.
     pub(super) variables: Value,
 }
 
@@ -50,7 +50,7 @@ fn script(fields: Fields<'_>) -> Result<String, Box<Failure>> {
 fn line(value: &Value) -> Result<String, Box<Failure>> {
     match value {
         Value::String(text) => Ok(text.clone()),
-        // A template may leave a number or a boolean behind: `{{ args.count }}`, `true`.
+        // A template may produce a number or a boolean: `{{ args.count }}`, `true`.
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         other => Err(invalid(format!("a command of shell is a text, not {other}"))),
     }

@@ -1,4 +1,4 @@
-//! Fields of an agent, read and checked.
+//! Fields of an agent.
 
 use crate::failure::{invalid, shown};
 use crate::tools::fields::Fields;

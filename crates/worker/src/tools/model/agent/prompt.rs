@@ -1,4 +1,4 @@
-//! How an agent's conversation opens: its task, and what it should know of the workflow around it.
+//! Begin of an agent's conversation: its task, and its workflow.
 
 use super::super::Model;
 use super::config::{AgentType, Config};
@@ -44,7 +44,7 @@ pub(super) async fn opening(
     ])
 }
 
-/// The document's AIAgentContext.
+/// Returns the document's AIAgentContext.
 fn context(config: &Config, node: &NodeDesk, inputs: &Map<String, Value>, workload: &Value) -> Value {
     let identity = node.identity();
     let earlier = node.work().scope.steps.iter();
@@ -66,7 +66,7 @@ fn context(config: &Config, node: &NodeDesk, inputs: &Map<String, Value>, worklo
     })
 }
 
-/// A long value is cut, and says so.
+/// Truncates a long value, with a note.
 pub(super) fn short(value: &Value) -> Value {
     cut(value, VALUE_MAX)
 }

@@ -8,21 +8,21 @@ use windlass_protocol::{ErrorClass, Failure};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
-    /// The attempt that the conversation began in.
+    /// Attempt in which the conversation began.
     #[serde(default = "first")]
     pub(super) began: u32,
     pub(super) messages: Vec<Value>,
-    /// Answers of the model.
+    /// Number of answers of the model.
     pub(super) rounds: u32,
     pub(super) tokens: u64,
-    /// Requests to the model, with those that came to nothing.
+    /// Number of requests to the model, including failed ones.
     pub(super) requests: u64,
     pub(super) made: Vec<Made>,
     #[serde(default)]
     pub(super) finish: Option<String>,
 }
 
-/// A call of a tool, and what came of it.
+/// A call of a tool, and its result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) round: u32,
@@ -59,7 +59,7 @@ impl State {
         self.messages.push(answer.message());
     }
 
-    /// Calls of the newest answer; none once they have results.
+    /// Returns the calls of the newest answer; none once they have results.
     pub(super) fn open_calls(&self) -> Vec<ToolCall> {
         let calls = self.messages.last().and_then(|last| last["tool_calls"].as_array());
         let call = |call: &Value| ToolCall {
@@ -70,7 +70,8 @@ impl State {
         calls.into_iter().flatten().map(call).collect()
     }
 
-    /// Of a call of the newest answer: the same in every attempt that continues this conversation.
+    /// Returns the name of a call of the newest answer, which is the same in every attempt that continues this
+    /// conversation.
     pub(super) fn name(&self, index: usize) -> String {
         format!("{}.{}.{index}", self.began, self.rounds)
     }
@@ -81,7 +82,7 @@ impl State {
         self.made.push(Made { round: self.rounds, tool: call.name.clone(), arguments, result });
     }
 
-    /// The text of an answer that calls nothing.
+    /// Returns the text of an answer without calls.
     pub(super) fn last_words(&self) -> Option<&str> {
         let last = self.messages.last().filter(|last| last["role"] == "assistant")?;
         Some(last["content"].as_str().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What an agent can call: the nodes connected to it, and three words about the execution.
+//! Functions of an agent: the nodes connected to it, and three that control the execution.
 
 use super::super::answer::ToolCall;
 use super::config::{Config, Tool};
@@ -16,7 +16,7 @@ use windlass_protocol::{AgentAnswer, AgentAsk, ErrorClass, Failure};
 
 /// Maximum size of one result in the conversation.
 const RESULT_MAX: usize = 32 * 1024;
-/// Names of functions, as servers of models take them.
+/// Names of functions, in the form that servers of models accept.
 const NAME_MAX: usize = 64;
 
 const SKIP: &str = "skip_node";
@@ -24,14 +24,14 @@ const PAUSE: &str = "pause_execution";
 const FAIL: &str = "fail_execution";
 
 pub(super) struct Toolbox {
-    /// By the name the model calls it.
+    /// Tools by their function names.
     nodes: Vec<(String, Tool)>,
     /// Ids of all nodes of the workflow.
     ids: BTreeSet<String>,
     patience: Option<Duration>,
 }
 
-/// What a call means.
+/// Meaning of a call.
 enum Meant {
     Ask(AgentAsk),
     Nothing(String),
@@ -57,7 +57,7 @@ impl Toolbox {
         Toolbox { nodes, ids, patience: config.tool_timeout }
     }
 
-    /// Returns the functions as the model gets them.
+    /// Returns the functions in the form for the model.
     pub(super) fn described(&self) -> Value {
         let nodes = self.nodes.iter().map(|(name, tool)| {
             let label = tool.name.as_deref().unwrap_or(&tool.node);
@@ -123,7 +123,7 @@ impl Toolbox {
         let Some(mut args) = parsed else {
             return Meant::Nothing("the arguments are no JSON object; call it again".to_owned());
         };
-        // A decision is journaled; what the model repeats of a secret is not.
+        // A decision is stored in the journal, so secrets that the model repeats are redacted first.
         desk.kit.keeper.redactor().value(&mut args);
         let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
         let known = |name: &str| self.nodes.iter().find(|(other, tool)| other == name || tool.node == name);
@@ -148,8 +148,8 @@ impl Toolbox {
         }
     }
 
-    /// The node whose bare name an argument would hide in the tool, though the definition does not ask for an argument of
-    /// that name.
+    /// Finds the node whose bare name an argument would hide in the tool, if the definition does not declare an
+    /// argument of that name.
     fn hidden<'a>(&self, tool: &Tool, args: &'a Value) -> Option<&'a String> {
         let asks = |name: &str| {
             tool.parameters.as_ref().is_some_and(|schema| schema["properties"].get(name).is_some())
