@@ -18,7 +18,7 @@ const USES: [(&str, &[&str]); 18] = [
     ("schemas", &[]),
     ("secrets", &[]),
     ("retry", &["kernel"]),
-    ("views", &["artifact", "expr", "kernel", "protocol"]),
+    ("views", &["artifact", "expr", "kernel", "protocol", "retry"]),
     (
         "dialects",
         &["artifact", "duties", "kernel", "expr", "protocol", "retry", "schemas", "secrets", "views"],
