@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn ancestors_are_found_over_all_paths_and_words() {
-        // 0 -> 1 -> … -> 129, with 130 beside them; 131 follows 64 and 130, named twice.
+        // 0 -> 1 -> … -> 129, with 130 as another root; 131 follows 64 and 130, named twice.
         let mut direct: Vec<Vec<usize>> =
             (0..130).map(|step: usize| step.checked_sub(1).into_iter().collect()).collect();
         direct.extend([Vec::new(), vec![64, 130, 64]]);

@@ -35,7 +35,7 @@ pub struct Diagnostic {
     pub column: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Where it is in the document: `workflow[2].next.arcs[0].step`.
+    /// Path in the document: `workflow[2].next.arcs[0].step`.
     pub path: String,
     /// Characters to underline.
     #[serde(skip)]

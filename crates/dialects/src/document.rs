@@ -40,7 +40,7 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Of a map; empty for anything else.
+    /// Returns the entries of a map; none for other values.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -48,7 +48,7 @@ impl Node {
         }
     }
 
-    /// Of a list; empty for anything else.
+    /// Returns the items of a list; none for other values.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.kind {
             Kind::List(items) => items,
@@ -71,7 +71,7 @@ impl Node {
         matches!(self.kind, Kind::Null)
     }
 
-    /// What it is, for a message.
+    /// Describes the kind of the value, for a message.
     pub(crate) fn noun(&self) -> &'static str {
         match &self.kind {
             Kind::Null => "nothing",

@@ -7,7 +7,7 @@ use windlass_schemas::{Misfit, Schema, SchemaProblem};
 /// The input that describes the request to a hook, added to the inputs that the request has.
 pub const HOOK: &str = "hook";
 
-/// Why only a request to a hook sets [`HOOK`] in a definition that has hooks, and what to do instead.
+/// Message for the input [`HOOK`], which only a request to a hook sets in a definition that has hooks, with the repair.
 pub const HOOK_IS_RESERVED: &str = "only a request to the workflow's hook sets it, so that expressions can rely on it; \
                                     send the request to the hook, or give the value another name";
 
@@ -31,7 +31,7 @@ pub struct InputsSchema {
     schema: Schema,
     /// The schema describes what a hook adds about the request.
     names_hook: bool,
-    /// Of a definition whose inputs can be bound to secrets.
+    /// Inputs of a definition whose parameters can be bound to secrets.
     bindings: Option<SecretBindings>,
 }
 

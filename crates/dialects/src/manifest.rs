@@ -1,4 +1,5 @@
-//! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
+//! Knowledge of the compiler about a definition in addition to its Net. It is stored with the version, so that a start,
+//! a hook, a
 //! dry run and a check of rights need not compile again.
 
 use crate::adapters::{Outside, Unbound, list_unbound, works};
@@ -44,7 +45,7 @@ pub struct Manifest {
     /// Positions of the code of its tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodePlace>,
-    /// Only callers who may edit definitions may start it: its templates are program text.
+    /// Whether only callers who may edit definitions may start it, because its templates are program text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub editors_only: bool,
     /// Calls that an adapters file has to bind before it can start.
@@ -78,7 +79,7 @@ pub struct TriggerSchedule {
 /// A definition that a step starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Child {
-    /// As written: `path` or `catalog_id`.
+    /// Path as in the definition: `path` or `catalog_id`.
     pub path: String,
     /// `None`: the newest.
     pub version: Option<u32>,
@@ -103,7 +104,7 @@ pub struct SecretUse {
 /// Settings of a definition that a start may replace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// As the definition sets it.
+    /// Value in the definition.
     pub failure_mode: Option<FailureMode>,
     /// Steps without a retry policy of their own.
     pub default_retries: Vec<DefaultRetry>,
@@ -121,7 +122,7 @@ pub struct DefaultRetry {
 /// Settings of one start in place of the definition's.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
-    /// For steps without a policy of their own.
+    /// Policy of steps without one of their own.
     pub retry: Option<Retry>,
     pub failure_mode: Option<FailureMode>,
     pub recovery: Option<Recovery>,
@@ -219,7 +220,7 @@ fn programs(step: &str, work: &Work) -> Vec<ProgramUse> {
                 |kind: &String| Tool::named(kind).is_some_and(|tool| tool.row().runs_programs);
             kinds.filter(runs_programs).map(found).collect()
         }
-        // What cannot be read is not known to be harmless.
+        // A spec that cannot be read is not known to be harmless.
         Err(_) => vec![found("unknown".to_owned())],
     }
 }
@@ -231,7 +232,7 @@ pub fn has_side_effects(net: &Net, step: StepId) -> bool {
     let by_work = match &found.work {
         Work::Pure { .. } | Work::Delay { .. } | Work::Approval { .. } => false,
         Work::Child { .. } => true,
-        // What cannot be read is not known to be harmless.
+        // A spec that cannot be read is not known to be harmless.
         Work::Task { spec } => {
             Pipeline::deserialize(&**spec).map_or(true, |pipeline| pipeline.tasks.iter().any(changes_things))
         }
@@ -270,7 +271,7 @@ pub fn secrets_of(net: &Net) -> Vec<SecretUse> {
     found
 }
 
-/// What a dialect makes of a document.
+/// Result of a dialect for a document.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     pub(crate) name: Option<String>,
@@ -278,7 +279,7 @@ pub(crate) struct Lowered {
     pub(crate) status: Option<&'static str>,
     pub(crate) net: Option<Net>,
     pub(crate) workload: serde_json::Map<String, Value>,
-    /// What the dialect knows; what follows from the Net and the problems is added to it.
+    /// Knowledge of the dialect; facts from the Net and the problems are added to it.
     pub(crate) manifest: Manifest,
     pub(crate) written: Vec<Written>,
     /// Warnings for someone who checks the document, and not for everyone who runs it.

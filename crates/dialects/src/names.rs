@@ -1,4 +1,4 @@
-//! What someone may have meant by a name that does not exist.
+//! Suggestions for names that do not exist.
 
 /// The nearest known name, as a hint; all names when none is near and they are few.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Op
     }
 }
 
-/// More names than this are not read.
+/// Maximum number of names that are compared.
 const LISTED_MAX: usize = 12;
 
 /// Longer names are not compared: the cost grows with the square of their length.
@@ -25,7 +25,7 @@ fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a 
     if wrong.len() > COMPARED_MAX {
         return None;
     }
-    // Any other letter is near a single one, and says nothing.
+    // A single letter is close to every other letter, so there is no suggestion.
     let near = match wrong.chars().count() {
         1 => 0,
         length => length.div_ceil(3),

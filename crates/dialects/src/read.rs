@@ -28,7 +28,7 @@ pub(crate) struct Reader<'s, 'p> {
     /// The text, to place an error inside a block of it.
     pub(crate) source: &'s str,
     pub(crate) problems: &'p mut Problems,
-    /// For names of literals; None: names of their places alone.
+    /// Secret for the names of literals; None: names are those of their positions.
     pub(crate) marks: Option<&'s Marks>,
     /// Bindings of the document itself.
     pub(crate) own: Adapters,
@@ -40,7 +40,7 @@ pub(crate) struct Reader<'s, 'p> {
 #[derive(Clone, Copy)]
 pub(crate) enum Unknown {
     Error,
-    /// It may be an extension of another program.
+    /// The key may be an extension of another program.
     Warning,
 }
 
@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
         found.map(|ms| ms as u64)
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     pub(crate) fn choice<T: Copy>(&mut self, node: &Node, what: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, what)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);

@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
         Tree { fields: json_map(entries), reads }
     }
 
-    /// Any value as one template.
+    /// Compiles any value as one template.
     pub(crate) fn template(&mut self, node: &Node) -> Option<Template> {
         self.templates(node, &mut Vec::new());
         let template = Template::compile(&node.json()).ok()?;
@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
     }
 
     pub(crate) fn bad_expression(&mut self, node: &Node, error: &CompileError) {
-        // Not even looked for when it would not be kept.
+        // Positions are searched only if they are kept.
         if self.problems.is_full() && self.problems.has_errors() {
             return;
         }
@@ -94,7 +94,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// How to mend an expression, by what is wrong with it and by the slips that people make.
+/// Returns the hint for an expression, by its error and by common mistakes.
 fn repair(error: &CompileError) -> Option<String> {
     let unknown = |what: &str| {
         let rest = error.message.strip_prefix(what)?.strip_prefix(" `")?;
@@ -124,7 +124,7 @@ fn repair(error: &CompileError) -> Option<String> {
     Some(slip.unwrap_or("an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`").to_owned())
 }
 
-/// Only a condition that asks about the event can mean the event's name.
+/// Only a condition that reads the event can mean the event's name.
 fn renamed(expr: Expr) -> Expr {
     if !expr.reads().iter().any(|read| read.root == "event") {
         return expr;

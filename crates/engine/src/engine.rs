@@ -1,8 +1,8 @@
 //! A lane on threads: the loop, the writer, the reader. While a large batch is being written, the loop continues to
 //! decide. It writes a small batch itself, which takes less time than handing it to another thread.
 
+use crate::activity::{Activities, Activity};
 use crate::fair::{FairThreads, WaitingMax};
-use crate::hands::{Hand, Hands};
 use crate::ids::IdMap;
 use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
@@ -39,31 +39,31 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 
 /// Message for the loop.
-enum Asked {
+enum EngineMessage {
     Request(Request, Box<dyn FnOnce(Answer) + Send>),
     Call(Call, ReplyTo),
     Attach(SessionKey, ReplyTo),
 }
 
 /// Receiver of an answer.
-enum Asker {
+enum AnswerReceiver {
     Caller(Box<dyn FnOnce(Answer) + Send>),
     Worker(ReplyTo),
 }
 
-impl Asker {
+impl AnswerReceiver {
     fn answer(self, answer: Answer) {
         match (self, answer) {
-            (Asker::Caller(reply), answer) => reply(answer),
-            (Asker::Worker(mut reply), Answer::Reply(sent)) => reply(sent),
+            (AnswerReceiver::Caller(reply), answer) => reply(answer),
+            (AnswerReceiver::Worker(mut reply), Answer::Reply(sent)) => reply(sent),
             // The engine stops: without a reply the worker repeats the call.
-            (Asker::Worker(_), _) => {}
+            (AnswerReceiver::Worker(_), _) => {}
         }
     }
 }
 
 /// Results of the other threads.
-enum Happened<S> {
+enum ThreadResult<S> {
     /// The store is returned with the answer.
     Written(Box<S>, Result<Vec<Applied>, StoreError>),
     Found(ReadId, Result<Found, StoreError>),
@@ -83,7 +83,7 @@ pub struct Engine {
 /// A handle for requests to the engine; every caller has its own.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    requests: Sender<Asked>,
+    requests: Sender<EngineMessage>,
     recovered: Arc<AtomicBool>,
 }
 
@@ -108,8 +108,9 @@ impl Engine {
         let (batches, to_write) = bounded(1);
         let (lookups, to_read) = unbounded();
         let written = events.clone();
-        let Hands { lane: hand, reader: reading_hand, writer: writing_hand } = config.hands.clone();
-        let writer = spawn("writer", move || write_batches(&to_write, &written, &*writing_hand));
+        let Activities { lane: activity, reader: reader_activity, writer: writer_activity } =
+            config.activities.clone();
+        let writer = spawn("writer", move || write_batches(&to_write, &written, &*writer_activity));
         let (found, check) = (events.clone(), config.check_child.clone());
         let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
         let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
@@ -117,7 +118,7 @@ impl Engine {
         let serving = FairThreads::start("resources", vec![(); RESOURCE_THREADS], WaitingMax::UNBOUNDED);
         let serving = serving.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
         let resources = config.resources.clone();
-        let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events, &*reading_hand));
+        let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events, &*reader_activity));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
@@ -138,7 +139,7 @@ impl Engine {
             sessions: IdMap::default(),
             recovered: recovered.clone(),
             began,
-            hand,
+            activity,
         };
         let looping = spawn("lane", move || {
             let fatal = catch_unwind(AssertUnwindSafe(|| turn.run())).unwrap_or(Some(Fatal::Died));
@@ -184,13 +185,13 @@ impl Handle {
     /// Sends a request. The answer is passed to a callback on the engine's thread, which must be quick. Blocks while
     /// too many requests wait. After the engine has ended, the callback is dropped without a call.
     pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
-        let _ = self.requests.send(Asked::Request(request, Box::new(reply)));
+        let _ = self.requests.send(EngineMessage::Request(request, Box::new(reply)));
     }
 
     /// Sends a request like [`Handle::ask`], unless too many requests wait: then it returns false.
     #[must_use]
     pub fn try_ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) -> bool {
-        self.requests.try_send(Asked::Request(request, Box::new(reply))).is_ok()
+        self.requests.try_send(EngineMessage::Request(request, Box::new(reply))).is_ok()
     }
 
     /// Returns whether all unfinished work of the last process has been found.
@@ -201,14 +202,14 @@ impl Handle {
 
     /// Makes a call for a worker. Replies come from the engine's thread. Blocks while too many requests wait.
     pub fn send(&self, call: Call, reply: ReplyTo) {
-        let _ = self.requests.send(Asked::Call(call, reply));
+        let _ = self.requests.send(EngineMessage::Call(call, reply));
     }
 
     /// Directs the orders of a session of a worker outside of this process to a callback, until the session is over. It is
     /// called from the engine's thread. False: too many requests wait.
     #[must_use]
     pub fn attach(&self, session: SessionKey, orders: ReplyTo) -> bool {
-        self.requests.try_send(Asked::Attach(session, orders)).is_ok()
+        self.requests.try_send(EngineMessage::Attach(session, orders)).is_ok()
     }
 
     /// Sends a request and waits for the answer; None when the engine has ended.
@@ -229,15 +230,15 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 
 fn write_batches<S: Store>(
     batches: &Receiver<(Box<S>, Vec<Write>)>,
-    events: &Sender<Happened<S>>,
-    hand: &dyn Hand,
+    events: &Sender<ThreadResult<S>>,
+    activity: &dyn Activity,
 ) {
-    let _last_words = LastWords("writer", events);
+    let _panic_report = PanicReport("writer", events);
     for (mut store, batch) in batches {
-        hand.work();
+        activity.begin_work();
         let result = written(store.as_mut(), &batch);
-        hand.rest();
-        if events.send(Happened::Written(store, result)).is_err() {
+        activity.begin_wait();
+        if events.send(ThreadResult::Written(store, result)).is_err() {
             return;
         }
     }
@@ -254,56 +255,56 @@ fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, Sto
 fn answer_lookups<S: Store>(
     mut reader: S::Reader,
     lookups: &Receiver<(ReadId, Lookup)>,
-    events: &Sender<Happened<S>>,
-    hand: &dyn Hand,
+    events: &Sender<ThreadResult<S>>,
+    activity: &dyn Activity,
 ) {
-    let _last_words = LastWords("reader", events);
+    let _panic_report = PanicReport("reader", events);
     for (id, lookup) in lookups {
         match lookup.execution() {
-            Some(execution) => hand.take(execution),
-            None => hand.work(),
+            Some(execution) => activity.begin_execution(execution),
+            None => activity.begin_work(),
         }
         let found = look_up(&mut reader, &lookup, &ChildCheck::default());
-        hand.rest();
-        if events.send(Happened::Found(id, found)).is_err() {
+        activity.begin_wait();
+        if events.send(ThreadResult::Found(id, found)).is_err() {
             return;
         }
     }
 }
 
 /// Reports a thread that panics; otherwise its callers would wait forever.
-struct LastWords<'e, S>(&'static str, &'e Sender<Happened<S>>);
+struct PanicReport<'e, S>(&'static str, &'e Sender<ThreadResult<S>>);
 
-impl<S> Drop for LastWords<'_, S> {
+impl<S> Drop for PanicReport<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = self.1.send(Happened::Died(self.0));
+            let _ = self.1.send(ThreadResult::Died(self.0));
         }
     }
 }
 
 /// The loop of a lane.
 struct Turn<S: Store> {
-    lane: Lane<Asker>,
+    lane: Lane<AnswerReceiver>,
     watch: Option<Watch>,
     /// None while the writer has it.
     store: Option<Box<S>>,
     /// Whether the loop wrote a batch itself.
-    on_the_spot: Option<Happened<S>>,
-    asked: Receiver<Asked>,
-    happened: Receiver<Happened<S>>,
+    on_the_spot: Option<ThreadResult<S>>,
+    asked: Receiver<EngineMessage>,
+    happened: Receiver<ThreadResult<S>>,
     stopped: Receiver<()>,
     batches: Sender<(Box<S>, Vec<Write>)>,
     lookups: Sender<(ReadId, Lookup)>,
     inputs: FairThreads<S::Reader>,
-    found: Sender<Happened<S>>,
+    found: Sender<ThreadResult<S>>,
     check: ChildCheck,
     resources: Arc<dyn Resources>,
     serving: FairThreads<()>,
     sessions: IdMap<SessionId, ReplyTo>,
     recovered: Arc<AtomicBool>,
     began: Instant,
-    hand: Arc<dyn Hand>,
+    activity: Arc<dyn Activity>,
 }
 
 impl<S: Store> Turn<S> {
@@ -314,7 +315,7 @@ impl<S: Store> Turn<S> {
                 self.recovered.store(true, Ordering::Release);
             }
             // The decisions are complete: the following effects belong to no single execution.
-            self.hand.work();
+            self.activity.begin_work();
             if let Some(end) = self.act() {
                 return end;
             }
@@ -344,15 +345,15 @@ impl<S: Store> Turn<S> {
     fn wait(&mut self) {
         let sleep = Duration::from_millis(self.lane.sleep_ms()).min(SLEEP_MAX);
         let full = never();
-        self.hand.rest();
+        self.activity.begin_wait();
         let asked = if self.lane.is_full() { &full } else { &self.asked };
         crossbeam_channel::select! {
             recv(self.happened) -> happened => {
-                self.hand.work();
-                self.heard(happened.unwrap_or(Happened::Died("writer and reader")));
+                self.activity.begin_work();
+                self.heard(happened.unwrap_or(ThreadResult::Died("writer and reader")));
             }
             recv(asked) -> asked => {
-                self.hand.work();
+                self.activity.begin_work();
                 match asked {
                     Ok(asked) => self.take(asked),
                     // All handles are dropped: no request can follow.
@@ -361,36 +362,36 @@ impl<S: Store> Turn<S> {
             }
             recv(self.stopped) -> _ => self.wake(Wake::Stop),
             default(sleep) => {
-                self.hand.work();
+                self.activity.begin_work();
                 self.wake(Wake::Tick);
             }
         }
     }
 
-    fn wake(&mut self, wake: Wake<Asker>) {
+    fn wake(&mut self, wake: Wake<AnswerReceiver>) {
         self.lane.wake(wake, now(self.began));
     }
 
-    fn heard(&mut self, happened: Happened<S>) {
+    fn heard(&mut self, happened: ThreadResult<S>) {
         let wake = match happened {
-            Happened::Written(store, result) => {
+            ThreadResult::Written(store, result) => {
                 self.store = Some(store);
                 Wake::Written(result)
             }
-            Happened::Found(id, found) => Wake::Found(id, found),
-            Happened::Died(thread) => Wake::Written(Err(StoreError::Io(format!(
-                "the {thread} thread has died; its last words are above"
+            ThreadResult::Found(id, found) => Wake::Found(id, found),
+            ThreadResult::Died(thread) => Wake::Written(Err(StoreError::Io(format!(
+                "the {thread} thread panicked; see the earlier lines of the log"
             )))),
         };
         self.wake(wake);
     }
 
-    fn take(&mut self, asked: Asked) {
+    fn take(&mut self, asked: EngineMessage) {
         self.wake(match asked {
-            Asked::Request(request, reply) => Wake::Ask(request, Asker::Caller(reply)),
-            Asked::Call(call, reply) => Wake::Call(call, Asker::Worker(reply)),
-            Asked::Attach(session, reply) => {
-                Wake::Ask(Request::Group(GroupCall::Attach { session }), Asker::Worker(reply))
+            EngineMessage::Request(request, reply) => Wake::Ask(request, AnswerReceiver::Caller(reply)),
+            EngineMessage::Call(call, reply) => Wake::Call(call, AnswerReceiver::Worker(reply)),
+            EngineMessage::Attach(session, reply) => {
+                Wake::Ask(Request::Group(GroupCall::Attach { session }), AnswerReceiver::Worker(reply))
             }
         });
     }
@@ -400,26 +401,26 @@ impl<S: Store> Turn<S> {
         let mut small = None;
         for effect in self.lane.take_effects() {
             match effect {
-                Effect::Answer(asker, answer) => asker.answer(answer),
+                Effect::Answer(receiver, answer) => receiver.answer(answer),
                 Effect::Write(batch) if batch.len() > WRITES_ON_THE_SPOT_MAX => self.hand_over(batch),
                 Effect::Write(batch) => small = Some(batch),
                 Effect::Read(id, Lookup::Inputs(wanted)) => self.make_inputs(id, wanted),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
-                Effect::SessionOpen(registered, asker) => self.open_session(registered, asker),
+                Effect::SessionOpen(registered, receiver) => self.open_session(registered, receiver),
                 Effect::Order(session, order) => {
                     if let Some(reply) = self.sessions.get_mut(&session) {
                         reply(Reply::Order(order));
                     }
                 }
                 Effect::SessionOver(session) => drop(self.sessions.remove(&session)),
-                Effect::Serve(request, asker) => self.serve(request, asker),
+                Effect::Serve(request, receiver) => self.serve(request, receiver),
                 Effect::Changed(executions) => {
                     if let Some(watch) = &self.watch {
                         watch(&executions);
                     }
                 }
                 Effect::Quarantined(execution, reason) => {
-                    tracing::error!(%execution, reason, "an execution is quarantined: nothing more is done for it");
+                    tracing::error!(%execution, reason, "quarantined an execution; it does not run until it is released");
                 }
                 Effect::Stopped => return Some(None),
                 Effect::Fatal(fatal) => return Some(Some(fatal)),
@@ -439,7 +440,7 @@ impl<S: Store> Turn<S> {
         }
         let mut store = self.take_store();
         let result = written(store.as_mut(), &batch);
-        self.on_the_spot = Some(Happened::Written(store, result));
+        self.on_the_spot = Some(ThreadResult::Written(store, result));
     }
 
     fn hand_over(&mut self, batch: Vec<Write>) {
@@ -458,23 +459,24 @@ impl<S: Store> Turn<S> {
         let lookup = Lookup::Inputs(wanted);
         let make = move |reader: &mut S::Reader| {
             let made = catch_unwind(AssertUnwindSafe(|| look_up(reader, &lookup, &check)));
-            let failed = || Ok(Found::Inputs(Err("the inputs could not be made: a defect".to_owned())));
-            let _ = found.send(Happened::Found(id, made.unwrap_or_else(|_| failed())));
+            let failed =
+                || Ok(Found::Inputs(Err("the inputs could not be rendered because of a defect".to_owned())));
+            let _ = found.send(ThreadResult::Found(id, made.unwrap_or_else(|_| failed())));
         };
         let submitted = self.inputs.submit(&tenant, 0, Box::new(make));
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 
-    fn serve(&self, request: ResourceRequest, asker: Asker) {
+    fn serve(&self, request: ResourceRequest, receiver: AnswerReceiver) {
         let (tenant, resources) = (request.tenant.clone(), self.resources.clone());
-        let serve = move |(): &mut ()| asker.answer(Answer::resource(resources.serve(request)));
+        let serve = move |(): &mut ()| receiver.answer(Answer::resource(resources.serve(request)));
         let submitted = self.serving.submit(&tenant, 0, Box::new(serve));
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 
-    fn open_session(&mut self, registered: Registered, asker: Asker) {
+    fn open_session(&mut self, registered: Registered, receiver: AnswerReceiver) {
         let session = registered.session;
-        if let Asker::Worker(mut reply) = asker {
+        if let AnswerReceiver::Worker(mut reply) = receiver {
             reply(Reply::Registered(registered));
             self.sessions.insert(session, reply);
         }

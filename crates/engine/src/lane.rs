@@ -36,12 +36,12 @@ pub(crate) mod pages {
 
 pub(crate) use agents::end_of;
 
-use crate::hands::Hands;
+use crate::activity::Activities;
 use crate::ids::new_execution_id;
 use crate::resources::{NoResources, Resources};
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
-use deciding::{Asker, Pending, Rest, What};
+use deciding::{Pending, Rest, StartRequester, What};
 use groups::Groups;
 use live::Executions;
 use quarantine::Quarantined;
@@ -70,7 +70,7 @@ pub struct Config {
     pub watched: bool,
     pub check_child: ChildCheck,
     /// Reporters of the current executions of the engine's threads.
-    pub hands: Hands,
+    pub activities: Activities,
     pub resources: Arc<dyn Resources>,
     /// Rules of every session.
     pub rules: Arc<protocol::WorkerRules>,
@@ -132,7 +132,7 @@ impl Default for Config {
             lease_ttl_ms,
             watched: false,
             check_child: ChildCheck::default(),
-            hands: Hands::default(),
+            activities: Activities::default(),
             resources: Arc::new(NoResources),
             rules: Arc::default(),
             quarantined: Vec::new(),
@@ -278,7 +278,7 @@ impl<R> Lane<R> {
                 self.begin_in_room(&tenant, Starter::Start(start, reply));
             }
             Request::Retry { id, retry, net, audit } => {
-                self.retry(id, (retry, net), Asker { reply: Some(reply), mail: None, audit });
+                self.retry(id, (retry, net), StartRequester { reply: Some(reply), mail: None, audit });
             }
             Request::Give { execution, input, audit } => {
                 let what = What::Input(Box::new(input));

@@ -2,11 +2,11 @@
 //!
 //! [`Lane`] is the machine, [`Engine`] runs one on threads over a store. Only this crate calls `decide` and commits.
 
+mod activity;
 mod alone;
 mod engine;
 mod fair;
 mod folder;
-mod hands;
 mod ids;
 mod lane;
 mod private;
@@ -15,11 +15,11 @@ mod resources;
 pub mod retries;
 mod wake;
 
+pub use activity::{Activities, Activity};
 pub use alone::give_alone;
 pub use engine::{Engine, Handle, Watch};
 pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
-pub use hands::{Hand, Hands};
 pub use ids::new_execution_id;
 pub use lane::{ChildCheck, Config, Lane};
 pub use private::make_private;

@@ -66,7 +66,7 @@ pub enum Effect<R> {
 pub enum Fatal {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("a thread of the engine has died; its last words are above")]
+    #[error("a thread of the engine panicked; see the earlier lines of the log")]
     Died,
 }
 
@@ -392,12 +392,12 @@ pub enum Refusal {
     )]
     Quarantined { execution: ExecutionId, reason: String },
     #[error(
-        "the tenant has {limit} executions that have not ended, sub-workflows among them, which is its limit"
+        "the tenant has {limit} executions that have not ended, including sub-workflows, which is its limit"
     )]
     NoRoom { limit: usize },
     #[error("execution {0} is not quarantined")]
     NotQuarantined(ExecutionId),
-    #[error("what it needs cannot be read: {0}. `windlass admin check` finds what is damaged")]
+    #[error("stored data of the execution cannot be read: {0}; `windlass admin check` finds the damage")]
     Unreadable(String),
 }
 
@@ -406,17 +406,15 @@ pub enum Refusal {
 pub enum NotRetried {
     #[error("its definition has no step `{step}`; its steps are {}", .known.join(", "))]
     NoStep { step: String, known: Vec<String> },
-    #[error("step `{step}` never ran, so nothing can be done again from there")]
+    #[error("step `{step}` never ran, so a retry cannot begin there")]
     NeverFired { step: String },
     #[error("step `{step}` fired {fired} times, so it has no firing {firing}; they are counted from 1")]
     NoFiring { step: String, firing: u32, fired: u32 },
-    #[error("firing {firing} of step `{step}` was skipped: there is nothing to do again")]
+    #[error("firing {firing} of step `{step}` was skipped, so a retry cannot begin there")]
     Skipped { step: String, firing: u32 },
-    #[error(
-        "step `{step}` ran as the final step, which no token leads to; it runs again at the end of every retry"
-    )]
+    #[error("step `{step}` is the final step, which runs again at the end of every retry; name another step")]
     Final { step: String },
-    #[error("only playbooks are retried from one firing of a step; leave the firing out")]
+    #[error("only playbooks are retried from one firing of a step; omit the firing")]
     NoFirings,
     #[error("{}", explain_lost(.0))]
     Lost(Vec<(String, RefusedStep)>),
@@ -436,7 +434,7 @@ pub fn describe_lost(why: RefusedStep) -> &'static str {
             "completed and the new definition does not have it; keep its name, or retry from a step before it"
         }
         RefusedStep::Moved => {
-            "completed and is in another loop of the new definition; leave it there, or retry from a step before it"
+            "completed and is in another loop of the new definition; move it back, or retry from a step before it"
         }
         RefusedStep::Rerouted => {
             "completed and the arcs that lead to it changed; retry from the step before it"

@@ -145,7 +145,7 @@ impl Embedded {
             resources: Arc::new(resources),
             rules: rules.clone(),
             check_child,
-            hands: vitals.of_engine(),
+            activities: vitals.of_engine(),
             quarantined,
             ..Config::default()
         };
@@ -191,7 +191,7 @@ impl Embedded {
         config.databases = Some(std::path::absolute(self.folder.path().join("databases"))?);
         config.slots = slots.unwrap_or(config.slots);
         config.keeps_workdirs = keeps_workdirs;
-        config.hand = self.vitals.of_pool();
+        config.activity = self.vitals.of_pool();
         let engine = self.engine.handle();
         self.pool = Some(Pool::start(config, Arc::new(move |call, reply| engine.send(call, reply)))?);
         Ok(())

@@ -11,7 +11,7 @@ use windlass_kernel::*;
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Applied, Commit, CommitId, Creation, Lease, Session, Store, Write, project};
 
-/// How long the constant load lasts.
+/// Duration of the constant load.
 const LOAD: Duration = Duration::from_secs(20);
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
     }
 }
 
-/// A playbook that goes round for ever, so that every step costs the same.
+/// A playbook with an endless cycle, so that every step costs the same.
 fn circle() -> Net {
     let step = |name: &str, to: u32| {
         let mut step = Step::new(name, Work::task(json!({ "kind": "shell", "run": "true" })));
@@ -184,7 +184,7 @@ fn throughput(name: &str, executions: u128, size: usize, steps: usize) {
         }
         busy += busy_ns() - before;
     }
-    tell(name, size, &mut times, None);
+    print_times(name, size, &mut times, None);
     println!("    {:.1} us of CPU a commit", busy as f64 / 1_000.0 / (times.len() * size) as f64);
     let path = place.folder.path().join("windlass.db");
     let before = place.size();
@@ -228,17 +228,17 @@ fn load(name: &str, executions: u128) {
         }
         drop(take);
     });
-    tell(name, 64, &mut times, Some(begin.elapsed()));
+    print_times(name, 64, &mut times, Some(begin.elapsed()));
     println!("    the log grew to {} MiB, the database to {} MiB", log >> 20, place.size().0 >> 20);
 }
 
-/// Nanoseconds this thread has been on a CPU: what a busy machine does not falsify.
+/// Nanoseconds this thread has been on a CPU: the load of the machine does not change it.
 fn busy_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn tell(name: &str, size: usize, times: &mut [Duration], wall: Option<Duration>) {
+fn print_times(name: &str, size: usize, times: &mut [Duration], wall: Option<Duration>) {
     let total = wall.unwrap_or_else(|| times.iter().sum());
     let rate = (times.len() * size) as f64 / total.as_secs_f64();
     times.sort_unstable();

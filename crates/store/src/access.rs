@@ -22,7 +22,7 @@ pub struct StoredTenant {
     pub id: Tenant,
     pub name: String,
     pub limits: TenantLimits,
-    /// Its definitions may run programs, as the user of the server.
+    /// Whether its definitions may run programs, as the user of the server.
     pub programs: bool,
     pub created_at: Millis,
     pub updated_at: Millis,
@@ -98,12 +98,12 @@ pub struct Author {
 pub struct Audit {
     pub tenant: Tenant,
     pub at: Millis,
-    /// Who: `user_…`, or the subject of a JWT.
+    /// Actor: `user_…`, or the subject of a JWT.
     pub actor: String,
     pub role: String,
-    /// What: `workflow.create`, `token.revoke`, …
+    /// Action: `workflow.create`, `token.revoke`, …
     pub action: String,
-    /// To what: its id.
+    /// Id of the changed resource.
     pub target: String,
     /// An object.
     pub details: Value,

@@ -6,7 +6,7 @@ use crate::origin::{IdempotencyKey, Tenant};
 use crate::store::{Reader, StoreResult, StoredDefinition};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Of one tenant always, but for outdated versions: what another has is not there.
+/// Every method reads one tenant only, except for outdated versions: rows of other tenants are not found.
 pub trait Catalog: Reader {
     fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> StoreResult<Option<StoredWorkflow>>;
 
@@ -45,7 +45,7 @@ pub trait Catalog: Reader {
     fn count_executions(&mut self, tenant: &Tenant, workflow: WorkflowId, bound: usize)
     -> StoreResult<usize>;
 
-    /// How long the newest completed executions of a workflow took, in milliseconds.
+    /// Returns the durations of the newest completed executions of a workflow, in milliseconds.
     fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, limit: usize) -> StoreResult<Vec<u64>>;
 }
 
@@ -53,7 +53,7 @@ pub trait Catalog: Reader {
 pub struct WorkflowQuery {
     pub tenant: Tenant,
     pub status: Option<WorkflowStatus>,
-    /// Part of the name, whatever its case.
+    /// Part of the name, in upper or lower case.
     pub search: Option<String>,
     /// Dialect of the newest version.
     pub dialect: Option<String>,

@@ -178,7 +178,7 @@ impl<A: Audit> Check<'_, A> {
         Ok(())
     }
 
-    /// Every row by itself, whether or not anything leads to it.
+    /// Reads every row by itself, whether or not another row refers to it.
     fn journal(&mut self, progress: &mut dyn FnMut(&Report)) -> StoreResult<()> {
         loop {
             let page = self.store.sealed(self.last, PAGE);

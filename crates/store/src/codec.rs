@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::{Execution, ExecutionId, Head, NetDigest, RunId};
 
-/// Most rows fit: one that does not makes room as it grows.
+/// Initial size: most rows fit, and a larger one grows.
 const ROW_BYTES: usize = 256;
 
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What is written. A batch of writes is one transaction; after the store has answered, it is on disk.
+//! Writes. A batch of writes is one transaction; when the store has answered, it is on disk.
 
 use crate::access::{Audit, Author};
 use crate::entry::{Entry, WorkflowStatus};
@@ -32,7 +32,7 @@ pub struct Session(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DefinitionId(pub i64);
 
-/// All versions of a definition together; the same for its whole life.
+/// Id of all versions of a definition together, which never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkflowId(pub u128);
 
@@ -89,7 +89,7 @@ pub struct Progress {
     pub percentage: u8,
 }
 
-/// Everything one decision, or several of one execution, changes.
+/// All changes of one decision, or of several of one execution.
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub id: CommitId,
@@ -100,7 +100,7 @@ pub struct Commit {
     /// Offers that were answered: each must be the open one in the store, too (K3).
     pub answered: Vec<(RunId, Fence)>,
     pub records: Arc<Vec<Record>>,
-    /// What the records refer to; on disk before they are.
+    /// Artifacts that the records refer to. They are on disk before the records.
     pub artifacts: Vec<Artifact>,
     pub rows: Rows,
     /// Offers of this very commit that go to a free slot at once.
@@ -110,11 +110,11 @@ pub struct Commit {
     pub mail: Vec<Mail>,
     /// Mail that was decided by this; each row must still be there.
     pub consumed: Vec<MailId>,
-    /// Who asked for what this does.
+    /// Caller of the request that the commit answers.
     pub audits: Vec<Audit>,
 }
 
-/// What is written once, when an execution begins.
+/// Data that is written once, when an execution begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Creation {
     pub origin: Arc<Origin>,
@@ -129,7 +129,7 @@ pub struct Definition {
     pub target: Target,
     pub name: String,
     pub dialect: String,
-    /// What the user wrote.
+    /// Text of the user.
     pub source: String,
     /// Defaults of the inputs: an object.
     pub workload: Value,
@@ -139,14 +139,14 @@ pub struct Definition {
     pub hooks: Vec<HookClaim>,
     /// Schedules of its triggers, which replace those of the version before. The store adds the workflow to them.
     pub schedules: Vec<StoredSchedule>,
-    /// Of its workflow from now on; None leaves it as it is, and a new one is active.
+    /// Status of its workflow from now on; None leaves it unchanged, and a new one is active.
     pub status: Option<WorkflowStatus>,
     pub at: Millis,
     /// Written with the version, if one is: `workflow.create` or `workflow.change`.
     pub author: Option<Author>,
 }
 
-/// What a compiler knows about a definition in addition to its Net. The store does not look into it.
+/// Knowledge of a compiler about a definition in addition to its Net. The store does not read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredManifest {
     /// Number of the compiler; 0 for definitions without a manifest.
@@ -160,7 +160,7 @@ impl Default for StoredManifest {
     }
 }
 
-/// Which workflow a definition is a version of.
+/// Workflow that a definition is a version of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// The tenant's newest of the definition's name, made with this id if there is none. Known already when the newest
@@ -193,7 +193,7 @@ pub struct Stop {
     pub session: Session,
 }
 
-/// Something on its way to an execution.
+/// Mail to an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mail {
     pub to: ExecutionId,
@@ -216,9 +216,9 @@ pub enum Letter {
         #[serde(default)]
         options: Arc<Options>,
     },
-    /// To an execution that does not exist yet: it is to do another one again.
+    /// Mail to an execution that does not exist yet: it retries another one.
     Retry(Box<Retry>),
-    /// To the parent: the child has ended. What came of it is in the child's journal.
+    /// Mail to the parent: the child has ended. Its result is in the child's journal.
     Ended {
         child: ExecutionId,
         run: RunId,
@@ -235,10 +235,10 @@ pub struct Retry {
     /// None: those it had.
     pub inputs: Option<Arc<Value>>,
     pub trigger: String,
-    /// Who asked for it.
+    /// Caller of the request.
     #[serde(default = "owner")]
     pub by: String,
-    /// Asked for by a caller who may not edit definitions.
+    /// Whether the caller may not edit definitions.
     #[serde(default)]
     pub restricted: bool,
     /// The definition of the new execution. None: that of the ended one.
@@ -306,6 +306,6 @@ pub enum Applied {
     Duplicate,
     /// Another execution has the idempotency key.
     Taken,
-    /// This workflow of the tenant has the path of a hook that a definition claims; nothing of it was written.
+    /// This workflow of the tenant has the path of a hook that a definition claims; nothing was written.
     HookTaken(WorkflowId),
 }

@@ -1,6 +1,6 @@
 //! The suite that every store must pass. It knows the traits of the port and nothing else: a store implements
 //! [`StoreSite`] and runs `conformance_tests!` for what an engine needs; a store that keeps everything a server needs
-//! implements [`ServerSite`], too, and runs `conformance_tests!(server …)` beside it.
+//! implements [`ServerSite`], too, and runs `conformance_tests!(server …)` in addition.
 
 mod access;
 mod catalog;
@@ -264,7 +264,7 @@ fn reader<S: Store>(store: &S) -> S::Reader {
     store.reader().expect("a reader")
 }
 
-/// Everything a list gives, read in pages of `size`.
+/// Reads a whole list in pages of `size`.
 fn pages<T: Clone>(size: usize, mut page: impl FnMut(Option<&T>, usize) -> Vec<T>) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     loop {
@@ -277,7 +277,7 @@ fn pages<T: Clone>(size: usize, mut page: impl FnMut(Option<&T>, usize) -> Vec<T
     }
 }
 
-/// Everything of one execution, as text, to see whether anything changed.
+/// Returns all rows of one execution, as text, to detect changes.
 fn everything(reader: &mut impl Reader, execution: windlass_kernel::ExecutionId) -> String {
     let rows = reader.rows(execution).expect("a healthy store");
     let journal = reader.journal(execution, 0, usize::MAX).expect("a healthy store");

@@ -72,7 +72,7 @@ pub enum Entry {
     /// Adds deliveries; `Duplicate` when another process has added some meanwhile.
     Deliveries(Box<NewDeliveries>),
     DeliveryAttempted(Box<DeliveryAttempt>),
-    /// Gives up all deliveries of an execution that are pending, and those that are added until a redelivery.
+    /// Gives up all pending deliveries of an execution, and those that are added until a redelivery.
     GivenUp {
         execution: ExecutionId,
         why: String,

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use windlass_kernel::{Event, ExecutionId, Record};
 
-/// Where every golden row is said to stand; the checksum covers it.
+/// File name of every golden row; the checksum covers it.
 const EXECUTION: ExecutionId = ExecutionId(0x0193_2b1c_7d00_7abc_8def_0123_4567_89ab);
 const VERSION: u64 = 41;
 const COMMIT: CommitId = CommitId(0xfeed);

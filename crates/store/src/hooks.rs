@@ -8,9 +8,9 @@ use crate::store::{Reader, StoreResult};
 /// A request under `/hooks` that a definition wants to be started by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookClaim {
-    /// In capitals.
+    /// Method in capitals.
     pub method: String,
-    /// Without slashes around it.
+    /// Path without surrounding slashes.
     pub path: String,
     /// A token is needed.
     pub require_auth: bool,
@@ -28,7 +28,7 @@ pub struct StoredHook {
 pub struct UnreadHooks {
     pub tenant: Tenant,
     pub workflow: WorkflowId,
-    /// As JSON, see [`StoredManifest`](crate::StoredManifest).
+    /// JSON, see [`StoredManifest`](crate::StoredManifest).
     pub manifest: String,
 }
 

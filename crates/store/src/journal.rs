@@ -8,7 +8,7 @@ use windlass_kernel::{ExecutionId, Record};
 /// Raised when the form of an event changes; older rows are still read, see the golden files.
 pub const FORMAT: u32 = 1;
 
-/// Most commits fit: one that does not makes room as it grows.
+/// Initial size: most commits fit, and a larger one grows.
 const BYTES: usize = 1_024;
 
 /// The records of one commit as bytes.

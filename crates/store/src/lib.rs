@@ -1,4 +1,4 @@
-//! What is on disk: commits and the rows that follow from them.
+//! Data on disk: commits and the rows that follow from them.
 //!
 //! A [`Commit`] is everything one decision changes; a store writes all of it or nothing. Its rows are made by
 //! [`project`], one pure function, so they can be made again from the journal and compared (K1). What every store must

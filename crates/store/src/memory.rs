@@ -1,4 +1,4 @@
-//! What workflows remember beyond their executions.
+//! Memories of workflows, which outlive their executions.
 
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
@@ -18,7 +18,7 @@ pub struct MemoryQuery {
     pub workflow: WorkflowId,
     pub key: Option<String>,
     pub prefix: Option<String>,
-    /// Each word occurs in the key or in the value, whatever the case of its letters.
+    /// Each word occurs in the key or in the value, in upper or lower case.
     pub words: Vec<String>,
     pub limit: usize,
 }

@@ -1,4 +1,4 @@
-//! Where an execution comes from: one value from the request that starts it to the row that holds it.
+//! Origin of an execution: one value from the request that starts it to the row that stores it.
 
 use crate::commit::{DefinitionId, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl Tenant {
     }
 }
 
-/// The tenant of whoever works on a data folder without a server.
+/// Tenant of a data folder that is used without a server.
 impl Default for Tenant {
     fn default() -> Self {
         Tenant::new("default")
@@ -64,7 +64,7 @@ impl fmt::Display for Tenant {
     }
 }
 
-/// Which of a tenant's offers go first.
+/// Priority among a tenant's offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
@@ -83,7 +83,7 @@ impl Priority {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Who started it.
+    /// User who started it.
     pub by: String,
     pub priority: Priority,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,7 +91,7 @@ pub struct Options {
     /// The caller's own id for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<String>,
-    /// Debug lines are kept, and errors tell where in the code they arose.
+    /// Whether debug lines are stored, and errors show where in the code they arose.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub struct Runner {
     pub cluster: Option<String>,
 }
 
-/// Whoever works on the data folder itself is its owner.
+/// A process that uses the data folder itself acts as its owner.
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -153,7 +153,7 @@ impl Options {
     }
 }
 
-/// Who is informed of what happens.
+/// Receiver of events of the execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub url: String,

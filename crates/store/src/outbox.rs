@@ -64,7 +64,7 @@ pub struct NewDeliveries {
 pub enum DeliveryState {
     Pending,
     Delivered,
-    /// It is not tried again, unless a redelivery is requested.
+    /// It is not retried, unless a redelivery is requested.
     GivenUp,
 }
 
@@ -126,7 +126,7 @@ pub struct DeliveryQuery {
     pub number: Option<u64>,
     pub state: Option<DeliveryState>,
     pub event: Option<String>,
-    /// Before this place.
+    /// Only entries before this position.
     pub before: Option<i64>,
     pub limit: usize,
 }

@@ -1,4 +1,4 @@
-//! From what a commit changed to the rows it writes: the only place where rows come from (K1).
+//! Derivation of the rows that a commit writes from its changes: the only place where rows come from (K1).
 
 use crate::codec::encode;
 use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow, WHOLE};
@@ -105,7 +105,7 @@ fn take<K: Serialize, V: Serialize>(
     }));
 }
 
-/// Which step-runs' values a later decision may ask for. Outputs nothing reads are found in the journal only.
+/// Returns the step-runs whose values a later decision may read. Outputs that nothing reads are in the journal only.
 pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
     let of = |(run, change): (RunId, RunChange<'_>)| match change {
         RunChange::Done(_) | RunChange::Failed { partial: Some(_), .. } if net.reads_outputs() => Some(run),

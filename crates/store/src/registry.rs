@@ -1,4 +1,5 @@
-//! What plans refer to: actions with their revisions, and the clusters, sandboxes and route groups that steps are sent to.
+//! Objects that plans refer to: actions with their revisions, and the clusters, sandboxes and route groups that steps
+//! are sent to.
 
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreResult};
@@ -97,7 +98,7 @@ pub struct RoutingTarget {
     pub ready: bool,
     /// Polled while steps wait for the target.
     pub ready_url: Option<String>,
-    /// Why the last poll did not find it ready.
+    /// Reason for which the last poll did not find it ready.
     pub reason: Option<String>,
     pub polled_at: Option<Millis>,
     pub created_at: Millis,

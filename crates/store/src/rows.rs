@@ -21,7 +21,7 @@ pub struct Rows {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadRow {
-    /// After the commit.
+    /// State after the commit.
     pub version: u64,
     pub phase: Phase,
     pub held: bool,
@@ -52,9 +52,9 @@ impl Default for HeadRow {
 pub enum Class {
     Offered = 0,
     Other = 1,
-    /// It waits for a person.
+    /// The step-run waits for a person.
     Asked = 2,
-    /// It waits for its route.
+    /// The step-run waits for its route.
     Routed = 3,
 }
 

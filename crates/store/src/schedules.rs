@@ -56,7 +56,7 @@ pub struct NewRun {
     pub nominal_time: Millis,
     /// The earliest time at which it starts.
     pub due_time: Millis,
-    /// Why it never runs; None if it is to run.
+    /// Reason for which it never runs; None if it is to run.
     pub skipped: Option<String>,
     /// JSON that is kept until the run ends: the reason of a trigger.
     pub note: Option<String>,
@@ -158,7 +158,8 @@ pub enum ScheduleWrite {
     },
     /// A claimed run waits again.
     Release { run: ScheduleRunId, lease_key: LeaseKey, at: Millis },
-    /// Renews the leases of a worker on these runs; `Duplicate` when it has none of them. A lease that is left out expires.
+    /// Renews the leases of a worker on these runs; `Duplicate` if it holds none of them. A lease that is left out
+    /// expires.
     Renew { worker_id: String, held: Vec<ScheduleRunId>, at: Millis, expires_at: Millis },
     /// Ends a run: receipts, its retry or dead letter and the end of its lease are one transaction.
     Finish { run: ScheduleRunId, holder: RunHolder, outcome: RunOutcome, result: Box<RunResult>, at: Millis },

@@ -7,7 +7,7 @@ use windlass_kernel::Millis;
 /// The tenant of secrets for which none is given.
 pub const TENANT: &str = "default";
 
-/// One secret as it is stored.
+/// One stored secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSecret {
     pub tenant: String,
@@ -29,7 +29,7 @@ impl StoredSecret {
     }
 }
 
-/// What a rotation makes of a secret.
+/// Result of a rotation for a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapped {
     pub key: String,
@@ -45,7 +45,7 @@ pub trait Secrets: Send {
 
     fn get(&mut self, tenant: &str, name: &str) -> StoreResult<Option<StoredSecret>>;
 
-    /// Of one tenant or of all, in the order of tenants and names.
+    /// Lists the secrets of one tenant or of all, in the order of tenants and names.
     fn all(&mut self, tenant: Option<&str>) -> StoreResult<Vec<StoredSecret>>;
 
     /// Returns whether the secret existed. If it did, the deletion is audited in the same transaction.

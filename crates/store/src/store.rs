@@ -233,7 +233,7 @@ pub struct PageBounds {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JournalPage {
     pub rows: Vec<JournalRow>,
-    /// There may be more rows.
+    /// Whether there may be more rows.
     pub more: bool,
 }
 
@@ -241,7 +241,7 @@ pub struct JournalPage {
 pub struct JournalRow {
     pub position: Position,
     pub commit: CommitId,
-    /// Of the first record: how many there are before it.
+    /// Number of records before the first one.
     pub version: u64,
     pub records: Vec<Record>,
 }
@@ -295,7 +295,7 @@ pub struct Query {
 /// The phases of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Not ended.
+    /// Has not ended.
     Open,
     Phase(Phase),
     In(&'static [Phase]),

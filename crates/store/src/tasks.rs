@@ -25,7 +25,7 @@ pub struct StoredTask {
     pub execution: ListedExecution,
     pub net: NetDigest,
     pub run: RunId,
-    /// In the state that waits for a person.
+    /// The task waits for a person.
     pub state: StepRun,
     /// None: the time was not recorded.
     pub asked_at: Option<Millis>,

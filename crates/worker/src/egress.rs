@@ -32,7 +32,7 @@ pub struct Egress {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is no range of addresses; write it as 10.0.0.0/8 or fd00::/8, several with commas between them"
+    "`{0}` is not a range of addresses; write it as 10.0.0.0/8 or fd00::/8, several with commas between them"
 )]
 pub struct BadRange(pub String);
 
@@ -75,7 +75,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address;
         match self.why {
-            Why::Never(kind) => write!(f, "the address {address} is {kind}, and such are never reached"),
+            Why::Never(kind) => write!(f, "the address {address} is {kind}, which requests may never reach"),
             Why::Private(kind) => write!(
                 f,
                 "the address {address} is {kind}, and not allowed here; WINDLASS_EGRESS_ALLOW can open its range"

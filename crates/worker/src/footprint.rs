@@ -44,7 +44,7 @@ pub(crate) enum Unusable {
     #[error("it is nested deeper than {DEPTH_MAX} levels")]
     Deep,
     #[error(
-        "it would take about {} MiB of memory, and {} MiB are the most; ask for fewer items",
+        "it would take about {} MiB of memory, more than the maximum of {} MiB; request fewer items",
         .0 >> 20, VALUE_MEMORY_MAX >> 20
     )]
     Large(u64),

@@ -59,7 +59,11 @@ pub(crate) async fn resolve(
 /// Returns the failure of a step after the one that could not resolve the keychain.
 pub(crate) fn locked(why: &Value) -> Box<Failure> {
     let why = why.as_str().unwrap_or_default();
-    failure(ErrorClass::Auth, "KEYCHAIN_UNRESOLVED", format!("nothing runs without the keychain: {why}"))
+    failure(
+        ErrorClass::Auth,
+        "KEYCHAIN_UNRESOLVED",
+        format!("the keychain is not resolved, so no step runs: {why}"),
+    )
 }
 
 /// Parses a stored text: the fields of a JSON object, or the text itself.
@@ -263,7 +267,7 @@ fn lives(fields: &Fields) -> Duration {
 }
 
 fn over() -> Box<Failure> {
-    failure(ErrorClass::Auth, "AUTHENTICATION_FAILED", "its token is over, and `auto_renew` is false")
+    failure(ErrorClass::Auth, "AUTHENTICATION_FAILED", "its token has expired, and `auto_renew` is false")
 }
 
 fn named(mut failure: Box<Failure>, key: &Key) -> Box<Failure> {

@@ -11,6 +11,7 @@
 //! | [`supervisor`] | the process that ends all processes that a program of a step started |
 //! | [`sandbox`] | processes for statements and paths of tenants |
 
+mod activity;
 mod claim;
 mod command;
 pub mod egress;
@@ -18,7 +19,6 @@ mod excerpt;
 mod failure;
 mod footprint;
 mod halt;
-mod hand;
 mod inherited;
 mod keeper;
 mod keychain;
@@ -35,8 +35,8 @@ mod stream;
 pub mod supervisor;
 mod tools;
 
+pub use activity::Activity;
 pub use command::{OwnCommand, host_name};
-pub use hand::Hand;
 pub use inherited::Inherited;
 pub use link::{LinkConfig, LinkNews, LinkWatch, connect};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};

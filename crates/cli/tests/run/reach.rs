@@ -61,5 +61,5 @@ fn a_list_that_cannot_be_read_is_reported_before_anything_runs() {
     CommandOutput::of(command)
         .expect(2)
         .says("WINDLASS_EGRESS_ALLOW")
-        .says("`intranet` is no range of addresses");
+        .says("`intranet` is not a range of addresses");
 }

@@ -105,7 +105,7 @@ workflow:
     let failed = id_of(&place.run(&[], 1));
     let retry = |args: &[&str], code| place.windlass(&[&["executions", "retry"], args].concat()).expect(code);
     retry(&[&failed, "--from", "b"], 2).says("no step `b`").says("its steps are a, close");
-    retry(&[&failed, "--from", "close"], 2).says("ran as the final step");
+    retry(&[&failed, "--from", "close"], 2).says("is the final step");
     retry(&[&failed, "--firing", "1"], 2).says("--from");
     retry(&[&failed, "--from", "a", "--firing", "0"], 2).says("--firing");
     retry(&["exec_0123456789abcdef0123456789abcdef"], 2).says("there is no execution");

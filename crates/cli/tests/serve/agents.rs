@@ -332,7 +332,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
         &endless,
         json!({ "maxTotalTokens": 14 }),
         "LIMIT_EXCEEDED",
-        "used 15 tokens, and may use 14",
+        "used 15 tokens, and its limit is 14",
         (15, 3),
     );
     check(&silent, json!({ "timeout": 1 }), "NETWORK_TIMEOUT", "1000 ms", (0, 1));

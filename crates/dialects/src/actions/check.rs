@@ -1,4 +1,4 @@
-//! What only the whole document shows: the order of the actions, their dependencies, and what their inputs read.
+//! Checks of the whole document: the order of the actions, their dependencies, and the reads of their inputs.
 
 use super::model::{Action, Input, Workflow};
 use crate::ancestors::Ancestors;

@@ -1,4 +1,5 @@
-//! From the checked document to the Net: one step for each action, and one more for each approval before an action.
+//! Lowering of the checked document to the Net: one step for each action, and one more for each approval before an
+//! action.
 
 use super::check::{Index, OUTPUTS, index};
 use super::model::{Action, Compensation, CompletionMode, Input, Tier, Workflow};

@@ -35,7 +35,7 @@ impl Workflow {
     }
 }
 
-/// How much people take part in an action, from the least to the most.
+/// Part that people take in an action, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Tier {
     #[default]

@@ -10,7 +10,7 @@ use crate::bounded::TIMEOUT_MAX_MS;
 use crate::document::{Kind, Node};
 use crate::read::{Reader, Unknown, first_line};
 
-/// As long as the columns that hold them.
+/// Maximum length of the columns that store them.
 const ID_MAX: usize = 100;
 const NAME_MAX: usize = 255;
 /// Actions of one workflow: far more than people approve and read.

@@ -98,7 +98,7 @@ impl Binder<'_> {
         if !kinds(spec).any(|kind| self.adapters.binds(kind)) {
             return;
         }
-        // What cannot be read fails when it runs, whatever is bound.
+        // A definition that cannot be read fails when it runs, with or without bindings.
         let Ok(mut pipeline) = Pipeline::deserialize(&**spec) else { return };
         let Pipeline { tasks, keychain, .. } = &mut pipeline;
         for task in tasks {

@@ -42,9 +42,9 @@ pub(crate) struct Binding {
 /// The bindings outside of a definition, as far as its compiler knows them.
 #[derive(Debug, Clone, Copy)]
 pub enum Outside<'a> {
-    /// Those of the server that stores the definition. It may have others when it starts an execution.
+    /// Bindings of the server that stores the definition. It may have others when it starts an execution.
     Known(&'a Adapters),
-    /// Those of the process that runs the definition at once: what they do not bind cannot run.
+    /// Bindings of the process that runs the definition at once: calls without a binding cannot run.
     Final(&'a Adapters),
     /// Another process will run it, and checks it then.
     Unknown,
@@ -65,7 +65,7 @@ pub struct Unbound {
     pub step: String,
     /// The operation, or the kind of tool.
     pub name: String,
-    /// Why a binding that exists cannot be applied.
+    /// Reason for which an existing binding cannot be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! From the parser's events to the tree, with bounds on everything a small text could blow up.
+//! Builds the tree from the parser's events, with bounds on everything that a small text could expand.
 
 use super::{Entry, Kind, Node, scalar};
 use crate::diagnostic::Problems;
@@ -20,7 +20,7 @@ const TEMPLATES_MAX: usize = 10_000;
 const TEMPLATE_BYTES_MAX: usize = 256 << 10;
 /// Bytes of all of them.
 const TEMPLATES_BYTES_MAX: usize = 1 << 20;
-/// Below the depth at which templates are refused.
+/// Maximum depth, below the depth at which templates are refused.
 const DEPTH_MAX: usize = 64;
 
 /// `None` when there is no tree to go on with; why is among the problems.
@@ -114,13 +114,13 @@ struct Open {
     anchor: usize,
 }
 
-/// What an anchor names, and what repeating it costs.
+/// Content of an anchor, and the cost of repeating it.
 struct Anchored {
     node: Node,
     weight: Weight,
 }
 
-/// What a part of a document costs.
+/// Cost of a part of a document.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     nodes: usize,

@@ -1,4 +1,4 @@
-//! What a plain scalar means: the core schema of YAML 1.2. `yes`, `no`, `on` and `off` are text.
+//! Meaning of plain scalars: the core schema of YAML 1.2. `yes`, `no`, `on` and `off` are strings.
 
 use super::Kind;
 use serde_json::Number;

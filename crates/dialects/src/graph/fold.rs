@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 const HEIGHT_MAX: f64 = 860.0;
 /// A picture that is hardly taller is easier to scroll than to follow from column to column.
 const TALL: f64 = 1.25 * HEIGHT_MAX;
-/// More edges between two columns are harder to follow than a long picture; a very long one may have two.
+/// Maximum number of edges between two columns; more are harder to follow than a long picture.
 const CROSSING_MAX: usize = 2;
-/// Between columns, for the edges that run there.
+/// Space between columns, for the edges that run there.
 const GUTTER: f64 = 56.0;
 const LANE: f64 = 9.0;
 
-/// Where each rank is.
+/// Position of each rank.
 pub(super) struct Columns {
     /// The column of each rank, and the middle of the rank.
     ranks: Vec<(usize, f64)>,
@@ -98,7 +98,7 @@ fn cuts(heights: &[(f64, f64)], crossing: &[Vec<usize>]) -> Vec<(usize, usize)> 
             found.push((first, end));
             first = end;
         }
-        // After a rank of nodes, so that a label is in the column of its target.
+        // Cut after a rank of nodes, so that a label is in the column of its target.
         if rank % 2 == 0 && rank + 1 < count && crossing.len() <= crossing_max {
             last_chance = Some(rank + 1);
         }
@@ -136,7 +136,7 @@ impl Columns {
         let lane = |column: usize| self.lanes.get(&(column, chain)).map_or(0.0, |lane| *lane as f64 * LANE);
         let column = &self.columns[above];
         let (down, up) = (column.bottom + 8.0 + lane(above) / 2.0, MARGIN - 14.0 + lane(below - 1) / 2.0);
-        // Beyond several columns it passes under those between.
+        // An edge over several columns passes under those between.
         let under = self.columns[above..below].iter().map(|column| column.bottom + 8.0).fold(down, f64::max);
         let right = self.columns[below - 1].right + GUTTER / 2.0 + lane(above);
         let corners = [(from.x, under), (right, under), (right, up), (to.x, up)];

@@ -1,4 +1,5 @@
-//! Where everything of a picture is. The body of a loop is laid out on its own and is one box, with a frame around it,
+//! Positions of the parts of a picture. The body of a loop is laid out on its own and is one box, with a frame around
+//! it,
 //! in the layout of what the loop is in.
 
 use super::layout::{Box, Link, Point, Way, layout};

@@ -7,7 +7,7 @@
 
 use super::fold::{Columns, fold};
 
-/// What is to be placed.
+/// Nodes and links to place.
 pub(super) struct Box {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -29,7 +29,7 @@ pub(super) struct Point {
 pub(super) struct Layout {
     /// Centres of the boxes.
     pub(super) boxes: Vec<Point>,
-    /// From the source's border to the target's, in the order of the links.
+    /// Points from the source's border to the target's, in the order of the links.
     pub(super) ways: Vec<Way>,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -39,14 +39,14 @@ pub(super) struct Way {
     pub(super) parts: Vec<Part>,
     /// The left end of its label.
     pub(super) label: Point,
-    /// It closes a cycle.
+    /// Whether it closes a cycle.
     pub(super) back: bool,
 }
 
 /// A part of a way.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// From one rank to the next.
+    /// Distance from one rank to the next.
     Curve(Point, Point),
     /// Straight lines from one column to the next.
     Lines(Vec<Point>),
@@ -82,7 +82,7 @@ const GAP_X: f64 = 28.0;
 const GAP_RANK: f64 = 34.0;
 /// Free space around everything, in which edges between columns run.
 pub(super) const MARGIN: f64 = 24.0;
-/// From a line to its label.
+/// Distance from a line to its label.
 const LABEL_GAP: f64 = 6.0;
 const LABEL_HEIGHT: f64 = 16.0;
 const SWEEPS: usize = 12;
@@ -94,7 +94,7 @@ const POINTS_MAX: usize = 60_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spot {
     pub(super) rank: usize,
-    /// How far it reaches to the left and to the right of `x`.
+    /// Extent to the left and to the right of `x`.
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) height: f64,
@@ -125,7 +125,7 @@ pub(super) fn layout(boxes: &[Box], links: &[Link], entries: &[usize], last: Opt
     finish(boxes.len(), &back, &spots, &chains, &order)
 }
 
-/// Which links close a cycle, by a search in depth from the entries and then from whatever is left.
+/// Finds links that close a cycle, by a depth-first search from the entries and then from the remaining nodes.
 fn turned(count: usize, links: &[Link], entries: &[usize]) -> Vec<bool> {
     let mut leaving = vec![Vec::new(); count];
     for (place, link) in links.iter().enumerate() {
@@ -186,7 +186,7 @@ fn ranks(count: usize, links: &[Link], back: &[bool]) -> Vec<usize> {
     ranks
 }
 
-/// Gives every link its points on the ranks between, from the upper end to the lower one.
+/// Sets the points of every link on the ranks between, from the upper end to the lower one.
 fn thread(spots: &mut Vec<Spot>, links: &[Link], back: &[bool]) -> Vec<Vec<usize>> {
     let mut chains = Vec::with_capacity(links.len());
     let mut left = POINTS_MAX;
@@ -215,7 +215,7 @@ fn thread(spots: &mut Vec<Spot>, links: &[Link], back: &[bool]) -> Vec<Vec<usize
     chains
 }
 
-/// In the order of a search in breadth, which keeps branches together.
+/// Orders nodes by a breadth-first search, which keeps branches together.
 fn by_rank(spots: &[Spot], entries: &[usize]) -> Vec<Vec<usize>> {
     let most = spots.iter().map(|spot| spot.rank).max().unwrap_or(0);
     let mut order = vec![Vec::new(); most + 1];
@@ -384,7 +384,8 @@ fn heights(spots: &[Spot], order: &[Vec<usize>]) -> Vec<(f64, f64)> {
     ranks
 }
 
-/// How far from the middle of its box each link begins and ends: side by side, in the order of where they go.
+/// Distance of the begin and end of each link from the middle of its box: next to each other, in the order of their
+/// targets.
 fn ports(spots: &[Spot], chains: &[Vec<usize>]) -> Vec<(f64, f64)> {
     let mut ports = vec![(0.0, 0.0); chains.len()];
     let mut at_top: std::collections::BTreeMap<usize, Vec<(f64, usize)>> = std::collections::BTreeMap::new();

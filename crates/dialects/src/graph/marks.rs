@@ -1,4 +1,4 @@
-//! What became of each step and each arc of an execution, for a picture.
+//! State of each step and each arc of an execution, for a picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{Role, RunId, StepId};
@@ -50,7 +50,7 @@ pub enum State {
     Completed,
     Failed,
     Running,
-    /// For a slot, for the time of a retry, at a gate or for a person.
+    /// It waits for a slot, for the time of a retry, at a gate or for a person.
     #[default]
     Waiting,
     Skipped,
@@ -116,7 +116,7 @@ impl Marks {
         self.steps.get(&step).filter(|mark| mark.state != State::Skipped).map_or(0, |mark| mark.firings)
     }
 
-    /// How often an arc was taken. The arcs of imported steps are judged by the steps that they lead to.
+    /// Counts how often an arc was taken. Arcs of imported steps are judged by the steps that they lead to.
     pub(super) fn taken(&self, arc: Taken, to: StepId) -> u32 {
         let known = self.arcs.get(&arc).copied();
         let imported = || self.imported.contains(&arc.from).then(|| self.firings(to).min(1));

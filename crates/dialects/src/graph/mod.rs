@@ -52,7 +52,7 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Steps and arcs that are laid out: more than anybody reads in one picture, and less than a second of work.
+/// Maximum number of steps and arcs in a picture: more than a reader can follow, and less than a second of work.
 const STEPS_MAX: usize = 2_000;
 const ARCS_MAX: usize = 5_000;
 
@@ -99,7 +99,7 @@ struct Node {
     /// Name of the step in the definition.
     id: String,
     name: String,
-    /// What it does, its loop, its gate: a line each.
+    /// Captions: the work of the step, its loop, its gate, one line each.
     captions: Vec<String>,
     shape: Shape,
     /// The loop whose body it is in.
@@ -206,7 +206,7 @@ fn frames_of(net: &Net) -> Vec<Option<usize>> {
     let around = |step: &usize| net.step(StepId(u32::try_from(*step).ok()?)).region.map(StepId::index);
     let mut found: Vec<Option<(Option<usize>, usize)>> = vec![None; net.steps().count()];
     for step in 0..found.len() {
-        // From the innermost loop outwards, to one that is known.
+        // The loops from the innermost outwards, to one that is known.
         let mut chain = vec![step];
         while let Some(next) =
             around(&chain[chain.len() - 1]).filter(|_| found[chain[chain.len() - 1]].is_none())
@@ -341,7 +341,7 @@ fn gate(step: &Step) -> Option<String> {
     })
 }
 
-/// In playbooks arcs are chosen among; elsewhere every arc carries a token, and there is nothing to say about it.
+/// In playbooks, arcs are alternatives and have labels; in other dialects every arc carries a token and needs none.
 fn chooses(net: &Net, step: &Step) -> bool {
     net.policy().join == Join::Each && step.router.arcs.len() > 1
 }
@@ -394,7 +394,7 @@ fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<St
     let ordered = exclusive && step.router.arcs.len() > 1;
     let guard = match (&arc.guard, arc.on) {
         (Some(guard), _) => {
-            // What a step says of itself is the edge's to say.
+            // A caption of the step about an edge is shown at the edge.
             let own = bare(&guard.source().replace(&format!("steps[{:?}].", step.name), ""));
             if step.router.conditional { handle(&own) } else { own }
         }

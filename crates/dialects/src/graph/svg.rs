@@ -13,7 +13,7 @@ const LETTER: f64 = 7.3;
 const SMALL: f64 = 6.1;
 const LINE: f64 = 15.0;
 const PADDING: f64 = 12.0;
-/// Beside a node, for the arc of a self loop.
+/// Distance from a node to the arc of a self loop.
 const SELF_LOOP: f64 = 34.0;
 
 /// Radius of the corners of an edge between columns.
@@ -252,7 +252,7 @@ fn classes(edge: &Edge, back: bool) -> String {
     classes
 }
 
-/// To the right of its line, on the colour of the page where lines of others cross.
+/// Text to the right of its line, on the background colour where other lines cross.
 fn label(out: &mut String, edge: &Edge, at: Point) {
     let Some(label) = label_of(edge) else { return };
     let width = columns(&label) as f64 * SMALL + 4.0;

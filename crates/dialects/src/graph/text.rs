@@ -10,7 +10,7 @@ pub(super) fn bare(expression: &str) -> String {
     lone.unwrap_or(trimmed).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many characters, none of which controls anything.
+/// Returns at most this many characters, without control characters.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let mut shown: String = text.chars().filter(|c| !steers(*c)).map(plain).take(most + 1).collect();
@@ -57,7 +57,7 @@ pub(super) fn for_dot(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// How wide it is in a fixed font, in letters; those of east Asia and pictures take two.
+/// Returns the width in a fixed font, in letters; East Asian characters and emoji take two.
 pub(crate) fn columns(text: &str) -> usize {
     let wide = |c: char| matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..);
     text.chars().map(|c| 1 + usize::from(wide(c))).sum()

@@ -66,7 +66,7 @@ pub(super) fn reference_source(plan: &Plan, reference: &Reference) -> String {
     std::iter::once(whole).chain(drill).collect()
 }
 
-/// Returns the template that gives a worker the value which a reference names, before its drill: a list with the value,
+/// Returns the template of the value that a reference names, before its drill: a list with the value,
 /// or an empty list.
 pub(super) fn source_template(plan: &Plan, from: &RefSource) -> String {
     match from {

@@ -1,4 +1,4 @@
-//! From the checked plan to the Net: a step for each step, and an arc for each dependency.
+//! Lowering of the checked plan to the Net: a step for each step, and an arc for each dependency.
 
 use super::bind::{inputs, reference_source, secret_name_template, source_template};
 use super::check::{Checked, waits};
@@ -217,7 +217,7 @@ fn captions(step: &Step) -> Vec<String> {
     condition.into_iter().chain(routing).collect()
 }
 
-/// What people see as the kind of the step.
+/// Returns the kind of the step for people.
 fn kind(step: &Step) -> String {
     let of_body = match &step.action.body {
         ActionBody::Builtin(builtin) => builtin.name(),

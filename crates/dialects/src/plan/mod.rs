@@ -78,7 +78,7 @@ pub struct PlanParam {
     pub is_needed: bool,
 }
 
-/// How the cluster of an execution follows from its parameters.
+/// Rule by which the cluster of an execution follows from its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanCluster {
     /// The value of the parameter is the name of the cluster.

@@ -152,7 +152,7 @@ pub(super) enum RoutingName {
     Ref(Reference),
 }
 
-/// How the cluster of an execution follows from its parameters.
+/// Rule by which the cluster of an execution follows from its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClusterAffinity {
     /// `fromCluster`, `fromSandbox`, `fromRouteGroup`, `fromAnyTarget` or `pattern`.

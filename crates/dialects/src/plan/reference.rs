@@ -11,7 +11,7 @@ use windlass_protocol::RefSource;
 /// Maximum length of a reference.
 const LENGTH_MAX: usize = 1_000;
 
-/// How to write a reference, for hints.
+/// Syntax of a reference, for hints.
 pub(super) const FORM: &str =
     "write `params.NAME` or `steps.STEP.outputs.NAME`, and behind it `.FIELD` or `[INDEX]`";
 

@@ -10,12 +10,12 @@ use crate::read::Reader;
 use serde_json::Value;
 use windlass_protocol::BuiltinAction;
 
-/// How a step names an action that is registered.
+/// Reference of a step to a registered action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRef {
     /// An id or a name; `actionID` of a step may be either.
     pub action: String,
-    /// The name that the step gives in addition to the id: it must be the registered one.
+    /// Name that the step has in addition to the id: it must be the registered one.
     pub name: Option<String>,
     /// `None`: the newest revision.
     pub revision: Option<u32>,

@@ -81,7 +81,7 @@ fn split(mut inputs: Value) -> (Value, Value) {
     (inputs, secrets.unwrap_or_else(|| json!({})))
 }
 
-/// How each parameter of the plan was bound.
+/// Binding of each parameter of the plan.
 fn resolved(schema: Option<&Value>, inputs: &Value) -> Vec<Value> {
     let declared = schema.and_then(|schema| schema.get("properties")?.as_object());
     let params = declared.into_iter().flatten().filter(|(name, _)| *name != SECRETS);
@@ -259,7 +259,7 @@ fn set_value(status: &mut Value, value: &Value) {
     }
 }
 
-/// What a reference to an artifact says about it. An artifact is stored before anything refers to it.
+/// Fields of a reference to an artifact. An artifact is stored before it is referenced.
 fn artifact(value: &Value) -> Option<Value> {
     let digest = windlass_artifact::digest(windlass_artifact::key(value)?)?;
     let byte = |at: usize| u8::from_str_radix(digest.get(at..at + 2)?, 16).ok();

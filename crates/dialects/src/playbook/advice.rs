@@ -90,7 +90,7 @@ fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
             targets(place).into_iter().map(|to| reach(to, place, &targets)).collect();
         let shared = |at: &usize| branches.iter().filter(|branch| branch.contains(at)).count() > 1;
         let all: BTreeSet<usize> = branches.iter().flatten().copied().filter(shared).collect();
-        // Only where branches meet: what follows is reached as often for that reason.
+        // Only where branches meet: later steps are reached as often for that reason.
         let later: BTreeSet<usize> = all.iter().flat_map(|from| targets(*from)).collect();
         let joins = |at: usize| playbook.steps[at].join_all.is_some();
         for at in all.difference(&later).filter(|at| Some(*at) != last && !joins(**at)) {

@@ -1,4 +1,4 @@
-//! What only the whole playbook shows: names that lead nowhere, steps nothing leads to, cycles nothing leaves.
+//! Checks of the whole playbook: unknown names, unreachable steps, endless cycles.
 
 use super::language::PREVIOUS;
 use super::model::{ArcDef, Name, Playbook, StepDef};
@@ -114,7 +114,7 @@ fn joins(playbook: &Playbook, problems: &mut Problems) {
     }
 }
 
-/// Arcs that are taken whatever happens.
+/// Returns arcs that are taken unconditionally.
 fn certain(step: &StepDef) -> &[ArcDef] {
     match step.mode {
         RouterMode::Exclusive => &step.arcs[..step.arcs.len().min(1)],
@@ -132,7 +132,7 @@ fn endless(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) {
             }
         }
     }
-    // What cannot be entered again is taken away, then, with the arcs turned round, what cannot be left.
+    // Steps that cannot be entered again are removed; then, with reversed arcs, those that cannot be left.
     let entered = cyclic(&arcs, playbook.steps.len());
     let mut turned = arcs;
     turned.retain(|(from, to)| entered.contains(from) && entered.contains(to));
@@ -147,7 +147,7 @@ fn endless(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) {
     problems.add("W0203", &first.at, message, Some(hint));
 }
 
-/// What stays when steps that no arc leads to are removed until there are none.
+/// Returns the steps that remain when steps without incoming arcs are removed repeatedly.
 fn cyclic(arcs: &[(usize, usize)], steps: usize) -> BTreeSet<usize> {
     let mut onward = vec![Vec::new(); steps];
     let mut into = vec![0_usize; steps];

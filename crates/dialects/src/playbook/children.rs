@@ -6,7 +6,7 @@ use crate::document::Node;
 use crate::manifest::Child;
 use serde_json::Value;
 
-/// Under this word the newest version is meant.
+/// Word for the newest version.
 const NEWEST: &str = "latest";
 
 pub(super) fn children(playbook: &Playbook, source: &str, root: &Node) -> Vec<Child> {

@@ -1,4 +1,4 @@
-//! The keychain: credentials that are resolved before the first step. What it names is read here; values stand in the
+//! The keychain: credentials that are resolved before the first step. Names in it are read here; values are in the
 //! encrypted store, and literal ones are handed out to be put there.
 
 mod check;
@@ -24,12 +24,12 @@ pub(crate) struct KeyDef {
     pub(crate) reads: Vec<Read>,
 }
 
-/// Of the digest of a playbook without a name.
+/// Name in the digest of a playbook without one.
 const UNNAMED: usize = 24;
 
 type Parse = fn(&Node, &mut Form<'_, '_, '_>) -> Option<KeySource>;
 
-/// How an entry of a kind is read; in the order of the language's table.
+/// Readers of the kinds of entries, in the order of the language's table.
 const PARSES: [Parse; KEYCHAIN.len()] =
     [bearer, fixed, basic, api_key, stored, stored, environment, manager, oauth2];
 
@@ -236,7 +236,7 @@ fn api_key(entry: &Node, form: &mut Form<'_, '_, '_>) -> Option<KeySource> {
     Some(KeySource::Fields { fields: found })
 }
 
-/// Without another name it is the secret of the entry's own name.
+/// Without another name it is the secret with the name of the entry.
 fn stored(entry: &Node, form: &mut Form<'_, '_, '_>) -> Option<KeySource> {
     let provider = provider(entry, form)?;
     let named = form.reader.aliased(entry, &["secret", "credential"]).or_else(|| entry.get("name"))?;
@@ -313,7 +313,8 @@ fn provider(entry: &Node, form: &mut Form<'_, '_, '_>) -> Option<Provider> {
         "env" => Some(Provider::Env),
         other => {
             let hint =
-                "known are `windlass` and `env`: store the value with `windlass secrets set NAME`".to_owned();
+                "the providers are `windlass` and `env`: store the value with `windlass secrets set NAME`"
+                    .to_owned();
             form.reader.error("E0130", &node.at, format!("there is no provider of secrets `{other}`"), hint);
             None
         }

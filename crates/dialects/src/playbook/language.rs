@@ -20,7 +20,7 @@ pub(crate) const ROOT: &[Key] = &[
     key("workbook", "Tools with names, called by `tool: {kind: workbook, name: ...}`"),
 ];
 
-/// What every entry of the keychain has.
+/// Fields of every entry of the keychain.
 pub(crate) const KEYCHAIN_ENTRY: &[Key] = &[
     key("name", "Tools read it as `{{ keychain.NAME.FIELD }}`"),
     key("kind", "Where its fields come from"),
@@ -108,7 +108,7 @@ pub(crate) const REQUIRES: &[Key] = &[
 
 pub(crate) const EXECUTOR_SPEC: &[Key] = &[
     key("entry_step", "The step that gets the first token; else the first of `workflow`"),
-    key("final_step", "Runs once, when nothing else is left, whatever happened"),
+    key("final_step", "Runs once at the end, after success or failure"),
     key("no_next_is_error", "A step whose arcs all say no fails its branch instead of ending it"),
     key("failure", "What an unhandled failure means"),
     key("final_failure", "What a failure of the final step means"),
@@ -179,7 +179,7 @@ pub(crate) const STEP_POLICY: &[Key] = &[
     idle(
         "failure",
         "Failure policy of one step in other engines",
-        "let an arc take the failure (`when: \"{{ event.name == 'step.failed' }}\"`), or set `executor.spec.failure`",
+        "handle the failure with an arc (`when: \"{{ event.name == 'step.failed' }}\"`), or set `executor.spec.failure`",
     ),
     idle("emit", "Events of other engines", "remove it: every event is journaled"),
 ];
@@ -232,7 +232,7 @@ pub(crate) const ARC: &[Key] = &[
     key("desc", "For people"),
 ];
 
-/// Keys of any tool. Beside them it has fields of its own.
+/// Keys of every tool, in addition to its own fields.
 pub(crate) const TOOL: &[Key] = &[
     key("kind", "Which tool"),
     key("name", "In a list, the task's label; of `workbook` and `secrets`, what to call or to read"),
@@ -376,10 +376,10 @@ pub(crate) const FINAL_FAILURES: [(&str, FinalFailure); 2] =
 /// Whether the execution completes all the same.
 pub(crate) const PENDING_GATES: [(&str, bool); 2] = [("wait", false), ("complete", true)];
 
-/// What a template in the text of a program is.
+/// Description of a template in the text of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Templates {
-    /// A value, whatever it holds.
+    /// Any value.
     #[default]
     Values,
     /// A part of the program.
@@ -400,7 +400,7 @@ pub(crate) const LOOP_MODES: [(&str, bool); 2] = [("sequential", false), ("paral
 pub(crate) const ROUTER_MODES: [(&str, RouterMode); 2] =
     [("exclusive", RouterMode::Exclusive), ("inclusive", RouterMode::Inclusive)];
 
-/// Of policies, where only one mode is defined.
+/// Fields of policies with only one defined mode.
 pub(crate) const POLICY_MODES: [(&str, ()); 1] = [("exclusive", ())];
 
 pub(crate) const ON_UNMATCHED: [(&str, OnUnmatched); 2] =

@@ -1,4 +1,4 @@
-//! From the model to the Net.
+//! Lowering of the model to the Net.
 
 use super::check::{positions, target};
 use super::keychain::carried;
@@ -112,7 +112,8 @@ fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {
     Some(JoinArc { guard: arc.guard.clone(), args: arc.args.clone(), ..JoinArc::to(to) })
 }
 
-/// What needs a credential needs a worker. So does a final step that reads large results, which only workers load.
+/// Returns whether a step needs a worker: for a credential, or for large results in a final step, which only workers
+/// load.
 fn work(playbook: &Playbook, def: &StepDef) -> Work {
     let keychain = carried(playbook, def);
     let alone = if keychain.is_empty() && !summary::reads_firings(playbook, def) {

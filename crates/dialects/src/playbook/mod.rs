@@ -31,7 +31,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     shape: "a playbook has a list `workflow` whose entries have a name `step`",
     has_shape,
     view: &view::VIEW,
-    // Before, values became parts of programs (docs/adr/0025).
+    // In earlier versions, values became parts of programs (docs/adr/0025).
     nets_since: 1,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };

@@ -41,7 +41,7 @@ pub(super) struct Executor {
     pub(super) final_failure: FinalFailure,
     pub(super) complete_with_pending_gates: bool,
     pub(super) templates: Templates,
-    /// For steps without their own.
+    /// Policy of steps without one of their own.
     pub(super) timeout_ms: Option<u64>,
     /// A longer value is kept as an artifact.
     pub(super) inline_bytes: Option<usize>,
@@ -52,7 +52,7 @@ pub(super) struct StepDef {
     pub(super) name: Name,
     pub(super) timeout_ms: Option<u64>,
     pub(super) admit: Option<Admit>,
-    /// Where the step says that it runs once for all branches.
+    /// Position of the setting by which the step runs once for all branches.
     pub(super) join_all: Option<Range<usize>>,
     pub(super) args: Tree,
     pub(super) repeat: Option<LoopSpec>,
@@ -92,9 +92,9 @@ pub(super) struct TaskDef {
     pub(super) task: Task,
     /// Position of a problem with the whole task.
     pub(super) at: Range<usize>,
-    /// What templates of the configuration and of the rules read.
+    /// Reads of the templates of the configuration and of the rules.
     pub(super) reads: Vec<Read>,
-    /// What the rules' `set_ctx` read, which a noop may do without a worker.
+    /// Reads of the rules' `set_ctx`, which a noop may evaluate without a worker.
     pub(super) rule_reads: Vec<Read>,
     /// Targets of `jump`, as written.
     pub(super) jumps: Vec<Name>,

@@ -23,7 +23,7 @@ const WORKERS: [&str; 13] = [
     "input",
 ];
 
-/// What the kernel knows about an iteration, apart from the item.
+/// Facts of the kernel about an iteration, apart from the item.
 const ITERATION: [&str; 6] = ["index", "first", "last", "_index", "_first", "_last"];
 
 /// The step's work, when no worker is needed for it.

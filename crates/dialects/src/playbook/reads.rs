@@ -38,7 +38,7 @@ const ROOTS: [(&str, &[&str]); 23] = [
 ];
 const OUTCOME: &[&str] = &["status", "result", "data", "error", "meta", "http", "pg", "py", "ref"];
 
-/// Fields of results that are the same whatever the task does.
+/// Fields that results of every task have.
 const SHELL: &[&str] = &["exit_code", "stdout", "stderr", "truncated", "signal"];
 const FIELDS: [(&str, &[&str]); 3] =
     [("shell", SHELL), ("container", SHELL), ("http", &["status_code", "headers", "url", "elapsed"])];
@@ -60,7 +60,7 @@ pub(super) fn check(playbook: &Playbook, root: &Node, reader: &mut Reader<'_, '_
     }
 }
 
-/// Everything that expressions of the playbook can read.
+/// Names that expressions of the playbook can read.
 struct Names<'p> {
     /// Declared inputs; none if the playbook declares none, so that any name may be one.
     inputs: BTreeSet<&'p str>,
@@ -205,7 +205,7 @@ fn fields(step: &StepDef) -> Option<&'static [&'static str]> {
     FIELDS.iter().find(|(of, _)| *of == kind && task.task.rules.is_empty()).map(|(_, fields)| *fields)
 }
 
-/// What a text of the document reads: a condition needs no braces.
+/// Returns the reads of a text of the document: a condition needs no braces.
 fn reads(text: &str, key: &str) -> Vec<Read> {
     if ["when", "retry_when", "stop_when"].contains(&key) {
         return Expr::compile(text).map(|expr| expr.reads().to_vec()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What the final step reads of the summary that it gets as its arguments. Results of other steps are collected for it only
+//! Reads of the final step in the summary that it gets as its arguments. Results of other steps are collected for it
+//! only
 //! if it reads them.
 
 use super::model::{Playbook, StepDef};

@@ -7,9 +7,9 @@ use super::written::{Part, Written, parts};
 /// A string of the code that is being read.
 #[derive(Debug)]
 struct Quoted {
-    /// As it is written: `rb`.
+    /// Prefix as in the source: `rb`.
     prefix: String,
-    /// One sign, or three.
+    /// Quote of one or three characters.
     quotes: String,
 }
 
@@ -149,7 +149,7 @@ impl Code<'_> {
                 let hint = "use a string that is not raw, with two backslashes";
                 return Err(Refusal::new(source, "right after a backslash in a raw string", hint));
             }
-            // Nothing is an escape in a raw string: it is interrupted by one that is not raw.
+            // A raw string has no escapes: a value interrupts it by a string that is not raw.
             Some(quoted) if quoted.is('r') => self.interrupted(place, source),
             Some(quoted) => {
                 let filter = if quoted.is('b') { "in_python_bytes" } else { "in_python" };
@@ -358,7 +358,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the code is, reading it ends.
+        /// Reading ends for every code.
         #[test]
         fn any_code_is_read(code in "([ -~\n]|\\{\\{ x \\}\\}|'\'\'|\"\"\"|rb'|f\"|#){0,60}") {
             let _ = python(&code);

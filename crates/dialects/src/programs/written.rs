@@ -25,7 +25,7 @@ pub(super) fn parts(text: &str) -> Result<Vec<Part>, Refusal> {
             Piece::Text(text) => Part::Text(text),
             Piece::Expression(source) => expression(source),
             Piece::Statement(source) => {
-                let hint = "decide inside of the program, over a value, or in a step of its own";
+                let hint = "move the condition into the program, into a value, or into a separate step";
                 return Err(Refusal::new(&source, "around parts of a program", hint));
             }
         };

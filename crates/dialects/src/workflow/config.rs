@@ -17,7 +17,7 @@ pub(super) fn given<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
 pub(super) struct Checked<'c, 's, 'p> {
     pub(super) reader: &'c mut Reader<'s, 'p>,
     pub(super) seen: &'c mut Vec<Seen>,
-    /// For messages: `node `a``.
+    /// Name in messages: `node `a``.
     pub(super) what: &'c str,
 }
 
@@ -148,14 +148,14 @@ impl Checked<'_, '_, '_> {
         node.entries().iter().for_each(|entry| self.templates(&entry.value));
     }
 
-    /// One expression, with or without braces around it.
+    /// Reads one expression, with or without surrounding braces.
     pub(super) fn expression(&mut self, node: &Node, label: &str) -> Option<String> {
         let source = match &node.kind {
             Kind::Bool(value) => value.to_string(),
             _ => bare(self.reader.text(node, label)?).to_owned(),
         };
         if source.contains("{{") || source.contains("{%") {
-            let message = format!("{label} is one expression, not a text with expressions in it");
+            let message = format!("{label} must be one expression, not a text that contains expressions");
             let hint = "write it without braces: `inputs.name ~ '!'`".to_owned();
             self.reader.error("E0114", &first_line(node), message, hint);
             return None;

@@ -1,4 +1,4 @@
-//! Which stored secrets a node reads. Templates read one by its name: `{{ API_KEY }}`.
+//! Stored secrets that a node reads. Templates read one by its name: `{{ API_KEY }}`.
 
 use super::config::given;
 use super::model::{Form, NodeDef, Workflow};
@@ -66,7 +66,9 @@ pub(super) fn find(workflow: &mut Workflow, known: impl Fn(&NodeDef, &str) -> bo
             .collect();
         if let (false, [(name, at), ..]) = (matches!(node.form, Form::Task(_)), &read[..]) {
             let message = format!("node `{}` cannot read the secret `{name}`", node.id.text);
-            let hint = "what this type of node reads is stored; read it in the node that needs it".to_owned();
+            let hint =
+                "values that this type of node reads are stored; read the secret in the node that needs it"
+                    .to_owned();
             problems.add("E0133", at, message, hint);
             continue;
         }

@@ -82,7 +82,7 @@ pub(crate) enum Kind {
     MemorySearch,
 }
 
-/// Where edges leave a node.
+/// Handle from which edges leave a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handle {
     pub(crate) name: &'static str,
@@ -90,12 +90,12 @@ pub(crate) struct Handle {
     pub(crate) exit: Exit,
 }
 
-/// When an edge is taken.
+/// Condition under which an edge is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The node has completed.
     Done,
-    /// It has failed; the failure is handled then.
+    /// The node has failed; the edge handles the failure.
     Error,
     /// Once per iteration of a loop.
     Body,
@@ -103,7 +103,7 @@ pub(crate) enum Exit {
     Tools,
     Yes,
     No,
-    /// No condition holds.
+    /// No condition is true.
     Default,
 }
 
@@ -144,7 +144,7 @@ pub(crate) const NODE: &[Key] = &[
     key("parameters", "JSON Schema of the arguments that an agent passes; templates read them as `args`"),
 ];
 
-/// What drawings keep with nodes.
+/// Fields that editors of drawings store with nodes.
 pub(crate) const DRAWN_NODE: &[&str] = &[
     "width",
     "height",
@@ -182,7 +182,7 @@ pub(crate) const EDGE: &[Key] = &[
     key("targetHandle", "Where the drawing ends; `tools` makes the source available to an agent"),
 ];
 
-/// What drawings keep with edges.
+/// Fields that editors of drawings store with edges.
 pub(crate) const DRAWN_EDGE: &[&str] = &[
     "type",
     "animated",

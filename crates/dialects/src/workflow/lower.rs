@@ -1,4 +1,4 @@
-//! From the model and the plan to the Net.
+//! Lowering of the model and the plan to the Net.
 
 use super::form::stored;
 use super::language::{Exit, Kind};
@@ -17,7 +17,7 @@ use windlass_kernel::net::{
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Node, Pipeline, Task};
 
-/// How long an execution may run that does not say so.
+/// Default timeout of an execution.
 const TIMEOUT_MS: u64 = 300_000;
 
 /// The workflow has been checked: every name in it leads somewhere.
@@ -133,7 +133,7 @@ impl<'w> Lowering<'w> {
         read || !leads_on || self.programs_after(place)
     }
 
-    /// What comes right after may look at all that it is given.
+    /// A node directly after it may read all its outputs.
     fn programs_after(&self, place: usize) -> bool {
         let leaves = |exit: Exit| matches!(exit, Exit::Done | Exit::Error);
         let after = self.flows_from[place].iter().filter(|flow| leaves(flow.exit));
@@ -227,7 +227,7 @@ impl<'w> Lowering<'w> {
         serde_json::to_value(pipeline).unwrap_or_default()
     }
 
-    /// What an agent may run, and what is said of everything there is.
+    /// Nodes that an agent may run, and their descriptions.
     fn of_agent(&self, place: usize) -> Map<String, Value> {
         let nodes = &self.workflow.nodes;
         let owned = self.plan.tools.get(&place).map(Vec::as_slice).unwrap_or_default();
@@ -285,14 +285,14 @@ impl<'w> Lowering<'w> {
         found.into_iter().map(id).collect()
     }
 
-    /// Those whose outputs are given to a program.
+    /// Steps whose outputs are inputs of a program.
     fn before(&self, place: usize, node: &NodeDef) -> BTreeSet<usize> {
         let flows = self.flows_to[place].iter().filter(|flow| flow.exit != Exit::Body);
         if is_program(node.kind.kind) { flows.map(|flow| flow.from).collect() } else { BTreeSet::new() }
     }
 }
 
-/// It is given the outputs of what came right before it, whether its templates read them or not.
+/// It gets the outputs of the nodes directly before it, whether its templates read them or not.
 fn is_program(kind: Kind) -> bool {
     matches!(kind, Kind::Shell | Kind::Code | Kind::AiAgent)
 }

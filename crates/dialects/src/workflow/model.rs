@@ -34,11 +34,11 @@ pub(super) struct Settings {
 #[derive(Debug)]
 pub(super) struct NodeDef {
     pub(super) id: Name,
-    /// What people call it.
+    /// Name for people.
     pub(super) title: String,
     pub(super) description: String,
     pub(super) kind: &'static NodeKind,
-    /// As it was written, without secrets.
+    /// Source without secrets.
     pub(super) config: Map<String, Value>,
     pub(super) form: Form,
     pub(super) seen: Vec<Seen>,
@@ -58,7 +58,7 @@ pub(super) struct Seen {
     pub(super) at: Range<usize>,
 }
 
-/// What a node does, ready to be lowered.
+/// Work of a node, ready to be lowered.
 #[derive(Debug)]
 pub(super) enum Form {
     Trigger,
@@ -78,7 +78,7 @@ pub(super) enum Form {
         timeout_ms: Option<u64>,
     },
     Task(TaskForm),
-    /// It could not be read; a problem was reported.
+    /// It could not be parsed; a problem was reported.
     Broken,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct TaskForm {
     pub(super) rules: Vec<Rule>,
     pub(super) keychain: Vec<Key>,
     pub(super) timeout_ms: Option<u64>,
-    /// All tries, where the node's type says so.
+    /// Number of tries, if the node's type has it.
     pub(super) attempts_max: Option<u32>,
     /// Position of its code.
     pub(super) code_at: Option<Range<usize>>,

@@ -14,7 +14,7 @@ use crate::playbook::keychain::{place, plain};
 use crate::read::{Key, Reader, Unknown, first_line};
 use crate::source::Written;
 
-/// As long as the columns that hold them.
+/// Maximum length of the columns that store them.
 const ID_MAX: usize = 100;
 const NAME_MAX: usize = 255;
 /// Nodes and edges of one workflow: what a person can draw, many times over.
@@ -89,7 +89,7 @@ fn nodes(root: &Node, place: &str, reader: &mut Reader<'_, '_>, written: &mut Ve
     items.iter().filter_map(|item| node(item, place, reader, written)).collect()
 }
 
-/// Where a node keeps what is not the drawing's: under `data`, or in itself.
+/// Object with the fields of a node that are not for drawing: `data`, or the node itself.
 struct Parts<'n> {
     node: &'n Node,
     data: Option<&'n Node>,

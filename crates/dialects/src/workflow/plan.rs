@@ -1,4 +1,4 @@
-//! What the edges mean: what follows what, which nodes are the body of a loop, which an agent may run.
+//! Meaning of the edges: the order of nodes, the bodies of loops, the nodes that an agent may run.
 
 mod regions;
 mod tools;
@@ -17,11 +17,11 @@ const NAMED_MAX: usize = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Without those that only make a node available, and those back to a loop from its body.
+    /// Edges without those that only make a node available, and those from a body back to its loop.
     pub(super) flows: Vec<Flow>,
     /// The loop around each node.
     pub(super) region: Vec<Option<usize>>,
-    /// What each agent may run.
+    /// Nodes that each agent may run.
     pub(super) tools: BTreeMap<usize, Vec<usize>>,
     pub(super) on_demand: BTreeSet<usize>,
 }
@@ -75,7 +75,7 @@ fn flows(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems) -> Vec
                 "E0146",
                 &edge.target.at,
                 message,
-                "a trigger starts the workflow; turn the edge round".to_owned(),
+                "a trigger starts the workflow; reverse the edge".to_owned(),
             );
             continue;
         }
@@ -84,7 +84,7 @@ fn flows(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems) -> Vec
     found
 }
 
-/// When an edge with this handle is taken.
+/// Returns the condition under which an edge with this handle is taken.
 fn exit(node: &NodeDef, handle: Option<&Name>, problems: &mut Problems) -> Option<(Exit, Option<String>)> {
     let Some(handle) = handle else {
         return Some(match node.kind.kind {
@@ -105,7 +105,7 @@ fn exit(node: &NodeDef, handle: Option<&Name>, problems: &mut Problems) -> Optio
         return Some((Exit::Done, Some(word.to_owned())));
     }
     let found = node.kind.handles.iter().find(|handle| handle.name == word).map(|handle| (handle.exit, None));
-    // What a broken conditional would have had is not known.
+    // The handles of a broken conditional are not known.
     if found.is_none() && !matches!(node.form, Form::Broken) && !problems.is_full() {
         let branches = match &node.form {
             Form::Conditional(conditional) => conditional.branches.as_slice(),
@@ -116,7 +116,7 @@ fn exit(node: &NodeDef, handle: Option<&Name>, problems: &mut Problems) -> Optio
         let near = names::hint(word, known()).filter(|hint| hint.starts_with("did"));
         let all: Vec<&str> = known().collect();
         let message = format!("node `{}` has no handle `{word}`", node.id.text);
-        let hint = near.unwrap_or_else(|| format!("it has {}", all.join(", ")));
+        let hint = near.unwrap_or_else(|| format!("its handles are {}", all.join(", ")));
         problems.add("E0145", &handle.at, message, hint);
     }
     found

@@ -18,7 +18,7 @@ const OUTPUTS: [&str; 2] = ["nodes", "steps"];
 const ROOTS: [&str; 10] =
     ["inputs", "workload", "nodes", "steps", "ctx", "args", "iter", "execution_id", "job", "keychain"];
 /// Names that an iteration, a handled failure and the request of a hook set.
-const TOLD: [&str; 10] =
+const CONTEXT_ROOTS: [&str; 10] =
     ["index", "first", "last", "_index", "_first", "_last", "loop_index", "error", "range", HOOK];
 
 /// Nodes whose order is looked at; the check asks for each pair.
@@ -56,7 +56,7 @@ impl<'w> Names<'w> {
     pub(super) fn knows(&self, root: &str) -> bool {
         ROOTS.contains(&root)
             || root == NOW
-            || TOLD.contains(&root)
+            || CONTEXT_ROOTS.contains(&root)
             || self.index.contains_key(root)
             || self.inputs.contains(root)
             || self.iterators.contains(root)
@@ -83,7 +83,7 @@ fn dashed(id: &str) -> Option<(String, &str)> {
     (name != id).then_some((name, id))
 }
 
-/// What a node calls the items of its list.
+/// Returns the name of the items of a node's list.
 fn iterator(node: &NodeDef) -> Option<&str> {
     let named =
         || node.config.get("iteratorVariable")?.as_str().map(str::trim).filter(|name| !name.is_empty());
@@ -143,12 +143,12 @@ fn unknown(
     if names.knows(root) || node.credentials.contains_key(root) || plan.on_demand.contains(&place) {
         return;
     }
-    // Only warnings follow.
+    // Only warnings are reported after this.
     if problems.is_full() {
         return;
     }
     let dashed = names.near(root);
-    // Without a schema any name may be an input.
+    // Without a schema, an input may have any name.
     if names.inputs.is_empty() && dashed.is_none() {
         return;
     }
@@ -158,8 +158,8 @@ fn unknown(
             .filter(|hint| hint.starts_with("did"))
             .or_else(|| Some("an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`".to_owned())),
     };
-    let what = if looks_like_one(root) { "secret" } else { "node and no input" };
-    let message = format!("an expression reads `{root}`, and no {what} of that name is known");
+    let what = if looks_like_one(root) { "not a known secret" } else { "neither a node nor an input" };
+    let message = format!("an expression reads `{root}`, which is {what}");
     problems.add("W0241", at, message, hint);
 }
 
@@ -208,7 +208,8 @@ impl Order<'_> {
                 name(of),
                 name(around)
             );
-            let hint = format!("read what the iterations gave: `nodes['{}'].output.results`", name(around));
+            let hint =
+                format!("read the results of the iterations: `nodes['{}'].output.results`", name(around));
             problems.add("W0242", at, message, hint);
         } else if !body_of_reader && reader != of && !self.before[reader].contains(&of) {
             let message =
@@ -223,7 +224,7 @@ impl Order<'_> {
     }
 }
 
-/// For each node all that edges lead from to it, directly or not.
+/// Returns all predecessors of each node, direct and indirect.
 fn before(workflow: &Workflow, plan: &Plan) -> Vec<BTreeSet<usize>> {
     let mut into = vec![Vec::new(); workflow.nodes.len()];
     plan.flows.iter().for_each(|flow| into[flow.to].push(flow.from));

@@ -10,7 +10,7 @@ use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 /// Tries after the first one that a policy may ask for.
 const RETRIES_MAX: u32 = 1_000;
 
-/// What nodes have that say nothing: three retries, after about 1, 2 and 4 seconds.
+/// Policy of nodes without one: three retries, after about 1, 2 and 4 seconds.
 #[must_use]
 pub(crate) fn usual() -> Retry {
     Retry {
@@ -94,7 +94,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// As the kernel knows it; the error names the field.
+    /// Converts it to the policy of the kernel; the error names the field.
     pub fn retry(&self) -> Result<Retry, (String, String)> {
         let known = BACKOFFS.iter().find(|(word, _)| *word == self.backoff_strategy);
         let Some((_, backoff)) = known else {

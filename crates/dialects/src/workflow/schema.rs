@@ -27,7 +27,7 @@ pub struct NodeHandle {
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Every type of node there is.
+/// Schemas of all types of nodes.
 #[must_use]
 pub fn node_types() -> Vec<NodeType> {
     NODE_TYPES.iter().map(node_type).collect()
@@ -76,7 +76,7 @@ pub(crate) fn schema() -> Value {
 fn node() -> Value {
     let mut node = open(NODE, node_value);
     node["required"] = json!(["id"]);
-    // By type, in both shapes of a node.
+    // Chosen by type, in both shapes of a node.
     let rules: Vec<Value> = NODE_TYPES.iter().flat_map(by_type).collect();
     node["allOf"] = Value::Array(rules);
     node
@@ -88,7 +88,7 @@ fn by_type(kind: &NodeKind) -> Vec<Value> {
     for key in ["retryPolicy", "retry", "timeoutMs"] {
         config["properties"][key] = common(key);
     }
-    // What the fields need is left to the compiler, which also knows that an empty text is none.
+    // Required fields are left to the compiler, which also refuses an empty string.
     if let Value::Object(config) = &mut config {
         config.remove("required");
     }

@@ -72,7 +72,7 @@ fn pbk_25_a_wrong_keychain_entry_is_reported_at_its_line() {
         "[{name: k, kind: secret_manager, provider: gcp, map: {key: projects/x}}]",
         STEP,
         &[
-            "E0130 2:54 keychain[0].provider: there is no provider of secrets `gcp` (known are `windlass` and `env`: store the value with `windlass secrets set NAME`)",
+            "E0130 2:54 keychain[0].provider: there is no provider of secrets `gcp` (the providers are `windlass` and `env`: store the value with `windlass secrets set NAME`)",
         ],
     );
     refused(
@@ -103,7 +103,7 @@ fn pbk_25_entries_see_earlier_ones_and_inputs_only() {
         "[{name: b, kind: bearer, token: '{{ ctx.token }}'}]",
         STEP,
         &[
-            "E0132 2:19 keychain[0].name: keychain entry `b` cannot read `ctx` (it sees `workload`, `execution_id` and the entries before it)",
+            "E0132 2:19 keychain[0].name: keychain entry `b` cannot read `ctx` (it can read `workload`, `execution_id` and earlier entries)",
         ],
     );
     refused(

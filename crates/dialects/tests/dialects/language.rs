@@ -210,7 +210,7 @@ fn keys_without_effect_are_warnings() {
             "W0208 5:5 executor.spec.loop_mode: `loop_mode` of `executor.spec` has no effect here (use `loop.spec` of the step)",
             "W0208 6:24 executor.spec.policy.results.reference_first: `reference_first` of `executor.spec.policy.results` has no effect here (remove it)",
             "W0201 6:73 executor.spec.policy.defaults.other: `executor.spec.policy.defaults` has no key `other` (known here: `timeout_s`, `timeout`)",
-            "W0208 10:19 workflow[0].spec.policy.failure: `failure` of `policy` of a step has no effect here (let an arc take the failure (`when: \"{{ event.name == 'step.failed' }}\"`), or set `executor.spec.failure`)",
+            "W0208 10:19 workflow[0].spec.policy.failure: `failure` of `policy` of a step has no effect here (handle the failure with an arc (`when: \"{{ event.name == 'step.failed' }}\"`), or set `executor.spec.failure`)",
             "W0208 10:61 workflow[0].spec.policy.lifecycle.deadline_s: `deadline_s` of `lifecycle` has no effect here (use `timeout_s`)",
         ],
     );

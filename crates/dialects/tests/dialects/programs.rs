@@ -47,7 +47,7 @@ fn a_playbook_can_say_that_templates_are_program_text() {
     check(
         &playbook("templates: text", "{kind: noop}"),
         &[
-            "W0249 2:30 executor.spec.templates: templates are a part of the programs: their values run as code (only callers who may edit definitions can start it; leave `templates` out to pass values as data)",
+            "W0249 2:30 executor.spec.templates: templates are a part of the programs: their values run as code (only callers who may edit definitions can start it; omit `templates` to pass values as data)",
         ],
     );
 }

@@ -355,7 +355,7 @@ fn a_tool_needs_a_kind_that_exists() {
     workflow(
         "- step: a\n  tool: []",
         &[
-            "E0110 4:9 workflow[0].tool: `tool` of step `a` is an empty list (leave `tool` out for a step that only routes)",
+            "E0110 4:9 workflow[0].tool: `tool` of step `a` is an empty list (omit `tool` for a step that only routes)",
         ],
     );
     workflow(

@@ -34,7 +34,7 @@ pub(super) struct Pending<R> {
 
 /// Caller that requests a new execution.
 #[derive(Debug)]
-pub(super) struct Asker<R> {
+pub(super) struct StartRequester<R> {
     pub reply: Option<R>,
     pub mail: Option<MailId>,
     pub audit: Option<Box<Audit>>,
@@ -155,9 +155,9 @@ pub(super) struct Starting {
     pub start: Start,
 }
 
-impl<R> Asker<R> {
+impl<R> StartRequester<R> {
     pub fn pending(self, what: What) -> Pending<R> {
-        let Asker { reply, mail, audit } = self;
+        let StartRequester { reply, mail, audit } = self;
         Pending { what, reply, mail, audit }
     }
 }
@@ -214,8 +214,8 @@ impl<R> Lane<R> {
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };
         let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };
-        let asker = Asker { reply: Some(reply), mail: None, audit: None };
-        self.create(&net, create, start.origin, asker);
+        let requester = StartRequester { reply: Some(reply), mail: None, audit: None };
+        self.create(&net, create, start.origin, requester);
     }
 
     /// A Net that is not stored with a definition.
@@ -236,13 +236,13 @@ impl<R> Lane<R> {
         net: &Arc<Net>,
         mut create: Create,
         origin: Arc<Origin>,
-        asker: Asker<R>,
+        requester: StartRequester<R>,
     ) {
         self.delay_start(net, &mut create, &origin);
         let (id, inputs) = (create.id, create.inputs.clone());
         let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
-        self.insert_new(id, net, origin, asker.pending(what));
+        self.insert_new(id, net, origin, requester.pending(what));
     }
 
     /// Creates an execution that is not on disk yet. Inputs that arrived before its creation follow it.
@@ -308,7 +308,7 @@ impl<R> Lane<R> {
     }
 
     fn handle(&mut self, id: ExecutionId, mut pending: Pending<R>) {
-        self.config.hands.lane.take(id);
+        self.config.activities.lane.begin_execution(id);
         match pending.what {
             What::Await(rest) => self.await_rest(id, rest, pending),
             What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
@@ -376,7 +376,7 @@ impl<R> Lane<R> {
             Ok(decision) => self.decided(id, pending, decision),
             Err(Rejected::Needs(needs)) => self.need(id, pending, needs),
             Err(Rejected::Broken(illegal)) if !matches!(pending.what, What::Create(..)) => {
-                self.quarantine(id, format!("a decision would break its rules: {illegal}"));
+                self.quarantine(id, format!("a decision violates an invariant: {illegal}"));
                 self.turn_away(id, pending);
             }
             Err(rejected) => match given_back(&pending.what, &rejected) {

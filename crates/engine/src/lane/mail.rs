@@ -2,7 +2,7 @@
 //! consumed by the commit that decides it, so it takes effect exactly once.
 
 use super::Lane;
-use super::deciding::{Asker, Pending, What};
+use super::deciding::{Pending, StartRequester, What};
 use super::live::Place;
 use super::reading::{List, Why};
 use super::rooms::Starter;
@@ -50,15 +50,15 @@ pub(super) struct StartingChild {
 
 /// Reference to the definition of a child.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct DefinitionRef {
     which: Which,
     /// The version; None: the newest.
     version: Option<u32>,
 }
 
-impl Wanted {
+impl DefinitionRef {
     /// `Err` has the problem of the version.
-    fn of(definition: &Value) -> Result<Wanted, String> {
+    fn of(definition: &Value) -> Result<DefinitionRef, String> {
         let name = ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
         let name = name.or(definition.as_str()).unwrap_or_default();
         let version = match definition.get("version") {
@@ -70,11 +70,9 @@ impl Wanted {
         match version {
             Some(None) => {
                 let written = &definition["version"];
-                Err(format!(
-                    "`{name}` cannot have the version {written}: a whole number or `latest` is wanted"
-                ))
+                Err(format!("{written} is not a version of `{name}`; use a whole number or `latest`"))
             }
-            version => Ok(Wanted { which: Which::of(name), version: version.flatten() }),
+            version => Ok(DefinitionRef { which: Which::of(name), version: version.flatten() }),
         }
     }
 
@@ -119,8 +117,8 @@ impl<R> Lane<R> {
                 self.begin_in_room(&tenant, Starter::Child(Box::new(mail)));
             }
             Letter::Retry(retry) => {
-                let asker = Asker { reply: None, mail: Some(mail.id), audit: None };
-                self.retry(mail.to, (*retry, None), asker);
+                let requester = StartRequester { reply: None, mail: Some(mail.id), audit: None };
+                self.retry(mail.to, (*retry, None), requester);
             }
             Letter::Ended { child, run, fence } => {
                 let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
@@ -132,7 +130,7 @@ impl<R> Lane<R> {
     /// Looks up the definition of a child for which the tenant has room.
     pub(super) fn find_child(&mut self, mail: StoredMail) {
         let Letter::Start { definition, create, tenant, options } = mail.letter else { return };
-        let wanted = match Wanted::of(&definition) {
+        let wanted = match DefinitionRef::of(&definition) {
             Ok(wanted) => wanted,
             Err(what) => {
                 self.missing(create.id);
@@ -156,7 +154,7 @@ impl<R> Lane<R> {
         &mut self,
         (mail, mut origin): (MailId, Box<Origin>),
         create: Create,
-        wanted: &Wanted,
+        wanted: &DefinitionRef,
         found: Option<(StoredDefinition, Arc<Net>)>,
     ) {
         let Some((definition, net)) = found else {
@@ -190,8 +188,8 @@ impl<R> Lane<R> {
         other.iter().for_each(|net| self.keep_other_net(net));
         let net = other.unwrap_or(net);
         let create = Create { inputs: Arc::new(inputs), ..create };
-        let asker = Asker { reply: None, mail: Some(mail), audit: None };
-        self.create(&net, create, origin, asker);
+        let requester = StartRequester { reply: None, mail: Some(mail), audit: None };
+        self.create(&net, create, origin, requester);
     }
 
     /// Reports a child that did not begin as failed to its parent.

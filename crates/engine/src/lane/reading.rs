@@ -4,7 +4,7 @@ use super::Lane;
 use super::deciding::{Pending, Starting, What};
 use super::dispatch::{parts, unit};
 use super::live::{Live, Place};
-use super::mail::{StartingChild, Wanted};
+use super::mail::{DefinitionRef, StartingChild};
 use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Found, Lookup, ReadId, Refusal, Start};
@@ -23,7 +23,7 @@ pub(super) enum Why<R> {
     StartChild {
         mail: MailId,
         create: Box<Create>,
-        wanted: Wanted,
+        wanted: DefinitionRef,
         origin: Box<Origin>,
     },
     /// Whole inputs of a start.

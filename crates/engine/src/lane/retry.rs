@@ -2,7 +2,7 @@
 //! here.
 
 use super::Lane;
-use super::deciding::{Asker, Pending, What};
+use super::deciding::{Pending, StartRequester, What};
 use super::live::Place;
 use super::mail::for_editors;
 use super::reading::Why;
@@ -24,12 +24,12 @@ pub(super) struct Retrying<R> {
     retry: Retry,
     /// Whether it runs a Net that is not stored with its definition.
     has_other_net: bool,
-    asker: Asker<R>,
+    requester: StartRequester<R>,
 }
 
 impl<R> Retrying<R> {
     pub fn is_awaited(&self) -> bool {
-        self.asker.reply.is_some()
+        self.requester.reply.is_some()
     }
 }
 
@@ -77,15 +77,15 @@ impl<R> Lane<R> {
         &mut self,
         id: ExecutionId,
         (retry, net): (Retry, Option<Arc<Net>>),
-        asker: Asker<R>,
+        requester: StartRequester<R>,
     ) {
         if self.quarantined.holds(retry.of) {
             let refusal = self.quarantine_refusal(retry.of);
-            return self.refuse_retry(id, &retry, asker, refusal);
+            return self.refuse_retry(id, &retry, requester, refusal);
         }
         // Later mail to the new execution waits for its beginning.
         self.executions.put(id, Place::Loading(VecDeque::new()));
-        let retrying = Retrying { id, retry: retry.clone(), has_other_net: net.is_some(), asker };
+        let retrying = Retrying { id, retry: retry.clone(), has_other_net: net.is_some(), requester };
         self.read(Lookup::Past(Box::new(retry), net), Why::Retry(Box::new(retrying)));
     }
 
@@ -104,10 +104,10 @@ impl<R> Lane<R> {
 
     /// Begins a retry for which the tenant has room.
     pub(super) fn do_again(&mut self, retrying: Retrying<R>, past: Past) {
-        let Retrying { id, retry, has_other_net, asker } = retrying;
-        self.config.hands.lane.take(id);
+        let Retrying { id, retry, has_other_net, requester } = retrying;
+        self.config.activities.lane.begin_execution(id);
         // The server checks this for retries that a caller requests.
-        if let (Some(mail), Some(_)) = (asker.mail, &retry.parent)
+        if let (Some(mail), Some(_)) = (requester.mail, &retry.parent)
             && past.net.policy().editors_only
             && retry.restricted
         {
@@ -120,21 +120,27 @@ impl<R> Lane<R> {
                 if has_other_net {
                     self.keep_other_net(&net);
                 }
-                self.insert_new(id, &net, origin, asker.pending(What::Fork(Box::new(forking))));
+                self.insert_new(id, &net, origin, requester.pending(What::Fork(Box::new(forking))));
             }
-            Err(refusal) => self.refuse_retry(id, &retry, asker, refusal),
+            Err(refusal) => self.refuse_retry(id, &retry, requester, refusal),
         }
     }
 
     pub(super) fn retry_refused(&mut self, retrying: Retrying<R>, refusal: Refusal) {
-        self.refuse_retry(retrying.id, &retrying.retry, retrying.asker, refusal);
+        self.refuse_retry(retrying.id, &retrying.retry, retrying.requester, refusal);
     }
 
-    fn refuse_retry(&mut self, id: ExecutionId, retry: &Retry, asker: Asker<R>, refusal: Refusal) {
+    fn refuse_retry(
+        &mut self,
+        id: ExecutionId,
+        retry: &Retry,
+        requester: StartRequester<R>,
+        refusal: Refusal,
+    ) {
         self.missing(id);
-        if let (Some(mail), Some(_)) = (asker.mail, &retry.parent) {
+        if let (Some(mail), Some(_)) = (requester.mail, &retry.parent) {
             let message = format!(
-                "the failed sub-execution exec_{} cannot go on: {refusal}; retry from this step to start it anew",
+                "the failed sub-execution exec_{} cannot be continued: {refusal}; retry from this step to start it anew",
                 retry.of
             );
             return self.child_failed(
@@ -143,8 +149,8 @@ impl<R> Lane<R> {
                 Failure::of_code("RESOURCE_NOT_FOUND", message),
             );
         }
-        self.settle_mail(asker.mail, Some(refusal.to_string()));
-        if let Some(reply) = asker.reply {
+        self.settle_mail(requester.mail, Some(refusal.to_string()));
+        if let Some(reply) = requester.reply {
             self.answer(reply, Answer::Refused(refusal));
         }
     }

@@ -41,7 +41,7 @@ fn an_invalid_setting_is_reported_with_its_origin() {
     check(&[("slots", "-1")], &[], &["--slots: `-1` is not an integer"]);
     check(&[("tls-cert", "a.pem")], &[], &["TLS needs both"]);
     check(&[("config", "missing.toml")], &[], &["the file missing.toml does not exist"]);
-    check(&[("egress-allow", "10.0.0.0/99")], &[], &["--egress-allow", "is no range of addresses"]);
+    check(&[("egress-allow", "10.0.0.0/99")], &[], &["--egress-allow", "is not a range of addresses"]);
     check(&[("public-url", "windlass.example.com")], &[], &["is not a URL"]);
     for list in ["*", "A B", "A*B", "A=1"] {
         check(&[("env-secrets", list)], &[], &["--env-secrets", "is not a list of variables"]);

@@ -1,16 +1,16 @@
 //! Detects stalled threads and records their executions. A stalled thread stops the work of all tenants; the process then
 //! ends itself, and the next one quarantines the execution.
 
+mod activity;
 #[cfg(debug_assertions)]
 mod fault;
-mod hand;
 mod judge;
 mod record;
 
 pub(crate) use judge::judge;
 
+use activity::{ThreadActivity, Turns};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use hand::{ThreadHand, Turns};
 use metrics::gauge;
 use record::{LastProcess, Record};
 use std::io;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use windlass_engine::{Hand, Hands};
+use windlass_engine::{Activities, Activity};
 use windlass_views::execution_id;
 use windlass_worker::Pinger;
 
@@ -51,11 +51,11 @@ impl std::fmt::Display for Stall {
 /// The activity of all essential threads.
 #[derive(Debug)]
 pub struct Vitals {
-    lane: Arc<ThreadHand>,
-    reader: Arc<ThreadHand>,
-    writer: Arc<ThreadHand>,
-    pool: Arc<ThreadHand>,
-    http: Arc<ThreadHand>,
+    lane: Arc<ThreadActivity>,
+    reader: Arc<ThreadActivity>,
+    writer: Arc<ThreadActivity>,
+    pool: Arc<ThreadActivity>,
+    http: Arc<ThreadActivity>,
     turns: Arc<Turns>,
     record: Arc<Record>,
 }
@@ -75,19 +75,20 @@ impl Vitals {
 
     fn with(record: Record) -> Arc<Vitals> {
         let (record, turns) = (Arc::new(record), Arc::new(Turns::default()));
-        let hand = |thread, place| Arc::new(ThreadHand::new(thread, place, record.clone(), turns.clone()));
-        let (lane, reader, writer) = (hand("lane", 0), hand("reader", 1), hand("writer", 2));
-        let (pool, http) = (hand("pool", 3), hand("http", 4));
+        let activity =
+            |thread, place| Arc::new(ThreadActivity::new(thread, place, record.clone(), turns.clone()));
+        let (lane, reader, writer) = (activity("lane", 0), activity("reader", 1), activity("writer", 2));
+        let (pool, http) = (activity("pool", 3), activity("http", 4));
         Arc::new(Vitals { lane, reader, writer, pool, http, turns, record })
     }
 
     #[must_use]
-    pub fn of_engine(&self) -> Hands {
-        Hands { lane: self.lane.clone(), reader: self.reader.clone(), writer: self.writer.clone() }
+    pub fn of_engine(&self) -> Activities {
+        Activities { lane: self.lane.clone(), reader: self.reader.clone(), writer: self.writer.clone() }
     }
 
     #[must_use]
-    pub fn of_pool(&self) -> Arc<dyn windlass_worker::Hand> {
+    pub fn of_pool(&self) -> Arc<dyn windlass_worker::Activity> {
         self.pool.clone()
     }
 
@@ -96,7 +97,7 @@ impl Vitals {
         // A stopped server is not stalled.
         let beating = Beating(&*self.http);
         loop {
-            beating.0.work();
+            beating.0.begin_work();
             tokio::time::sleep(TURN).await;
         }
     }
@@ -104,17 +105,17 @@ impl Vitals {
     /// Returns the thread that is stalled for the longest time, if any.
     #[must_use]
     pub fn stall(&self) -> Option<Stall> {
-        let lags = self.all().into_iter().map(|hand| (self.lag(hand), hand));
-        let (lag, hand) = lags.max_by_key(|(lag, _)| *lag)?;
-        (lag >= STALL_TURNS).then(|| stall(hand, lag))
+        let lags = self.all().into_iter().map(|activity| (self.lag(activity), activity));
+        let (lag, activity) = lags.max_by_key(|(lag, _)| *lag)?;
+        (lag >= STALL_TURNS).then(|| stall(activity, lag))
     }
 
-    fn all(&self) -> [&ThreadHand; 5] {
+    fn all(&self) -> [&ThreadActivity; 5] {
         [&self.lane, &self.reader, &self.writer, &self.pool, &self.http]
     }
 
-    fn lag(&self, hand: &ThreadHand) -> u64 {
-        hand.state().since.map_or(0, |since| self.turns.now().saturating_sub(since))
+    fn lag(&self, activity: &ThreadActivity) -> u64 {
+        activity.state().since.map_or(0, |since| self.turns.now().saturating_sub(since))
     }
 
     /// Removes the record at a regular end of the process.
@@ -124,21 +125,21 @@ impl Vitals {
 
     /// Records the current executions of all threads, because the engine ended by itself.
     pub fn end_in_trouble(&self) {
-        self.all().into_iter().for_each(|hand| hand.keep(false));
+        self.all().into_iter().for_each(|activity| activity.keep(false));
     }
 }
 
-struct Beating<'h>(&'h dyn Hand);
+struct Beating<'h>(&'h dyn Activity);
 
 impl Drop for Beating<'_> {
     fn drop(&mut self) {
-        self.0.rest();
+        self.0.begin_wait();
     }
 }
 
-fn stall(hand: &ThreadHand, lag: u64) -> Stall {
-    let execution = hand.state().execution.map(execution_id);
-    Stall { thread: hand.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
+fn stall(activity: &ThreadActivity, lag: u64) -> Stall {
+    let execution = activity.state().execution.map(execution_id);
+    Stall { thread: activity.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
 }
 
 /// The thread that checks all others. Dropping it stops it.
@@ -185,33 +186,34 @@ impl Watch {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TURN) {
             let now = self.vitals.turns.next();
             let vitals = self.vitals.clone();
-            for (number, hand) in vitals.all().into_iter().enumerate() {
-                hand.sample(now);
-                self.look(number, hand);
+            for (number, activity) in vitals.all().into_iter().enumerate() {
+                activity.sample(now);
+                self.look(number, activity);
             }
         }
     }
 
-    fn look(&mut self, number: usize, hand: &ThreadHand) {
-        let lag = self.vitals.lag(hand);
-        gauge!("windlass_thread_lag_seconds", "thread" => hand.thread).set(lag as f64 * TURN.as_secs_f64());
+    fn look(&mut self, number: usize, activity: &ThreadActivity) {
+        let lag = self.vitals.lag(activity);
+        gauge!("windlass_thread_lag_seconds", "thread" => activity.thread)
+            .set(lag as f64 * TURN.as_secs_f64());
         let is_stalled = lag >= STALL_TURNS;
         if is_stalled && !self.logged[number] {
-            let Stall { thread, seconds, execution } = stall(hand, lag);
+            let Stall { thread, seconds, execution } = stall(activity, lag);
             tracing::error!(thread, seconds, execution, "a thread is stalled, and all work waits for it");
         }
         self.logged[number] = is_stalled;
         // A restart does not repair a disk that does not respond.
-        let is_to_blame = !std::ptr::eq(hand, &*self.vitals.writer);
+        let is_to_blame = !std::ptr::eq(activity, &*self.vitals.writer);
         if is_to_blame && self.timeout_turns.is_some_and(|turns| lag >= turns) {
-            self.end_process(hand, lag);
+            self.end_process(activity, lag);
         }
     }
 
     /// Ends the process. Nothing is lost: acknowledged changes are on disk, and a supervisor starts the next process.
-    fn end_process(&self, hand: &ThreadHand, lag: u64) -> ! {
-        hand.keep(true);
-        let Stall { thread, seconds, execution } = stall(hand, lag);
+    fn end_process(&self, activity: &ThreadActivity, lag: u64) -> ! {
+        activity.keep(true);
+        let Stall { thread, seconds, execution } = stall(activity, lag);
         tracing::error!(
             thread,
             seconds,

@@ -163,7 +163,7 @@ pub fn a_hook_belongs_to_one_workflow_of_a_tenant<P: ServerSite>(site: &P) {
         &[Write::Entry(Box::new(Entry::WorkflowDeleted { tenant, workflow, at: Millis(9) }))],
     );
     assert!(owners(&store, "a", "y").is_empty());
-    // Every definition that is written through the port says what it claims.
+    // Every definition that is written through the port lists its claims.
     assert!(reader(&store).unread_hooks(9).expect("hooks").is_empty());
     let read = Entry::HooksRead {
         tenant: Tenant::new("a"),

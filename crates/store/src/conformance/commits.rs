@@ -225,7 +225,7 @@ pub fn reopening_loses_nothing<P: StoreSite>(site: &P) {
         store = site.open();
         assert_eq!(everything(&mut reader(&store), world.id()), before);
     }
-    // It goes on where it was, and a journal stays one.
+    // It continues where it was, and a journal stays one.
     let next = world.done(json!(1));
     written(&mut store, &[commit(next)]);
     let journal = reader(&store).journal(world.id(), 0, 100).expect("a journal");

@@ -1,4 +1,4 @@
-//! What is listed: offers, executions, definitions, logs.
+//! Tests of lists: offers, executions, definitions, logs.
 
 use super::world::{World, chain, circle, definition, net, task};
 use super::{StoreSite, answered, commit, pages, reader, written};
@@ -146,7 +146,7 @@ pub fn definitions_are_numbered_per_name<P: StoreSite>(site: &P) {
         define("a", "two", &long),
         define("b", "one", &short),
         define("a", "two", &long),
-        // An old text that comes again is the newest from then on.
+        // An old text that is registered again is the newest from then on.
         define("a", "one", &short),
         // The same text means another net: a later program compiles it otherwise.
         define("a", "one", &long),

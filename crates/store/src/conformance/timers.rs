@@ -19,7 +19,7 @@ pub(super) fn running<'w>(worlds: impl Iterator<Item = &'w World>) -> Vec<DueTim
     timers
 }
 
-/// Every timer the store lists until then, in pages; they must come in the order of their times.
+/// Returns every timer that the store lists until then, in pages; they must be ordered by time.
 pub(super) fn listed(store: &impl Store, until: Millis, size: usize) -> Vec<DueTimer> {
     let mut reader = reader(store);
     let mut timers = pages(size, |after, limit| reader.due(after, until, limit).expect("timers"));

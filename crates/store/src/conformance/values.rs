@@ -1,4 +1,4 @@
-//! Values that decisions need: what the store finds is what the whole journal tells.
+//! Values that decisions need: the store must find the same values as a fold of the whole journal.
 
 use super::world::{World, net, reported, task, with};
 use super::{StoreSite, commit, everything, reader, written};

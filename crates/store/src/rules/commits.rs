@@ -34,7 +34,7 @@ pub struct KeyHolder {
     pub at: Millis,
 }
 
-/// What a store does with a commit.
+/// Actions of a store for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitVerdict {
     /// Write the first rows of the execution.

@@ -9,7 +9,7 @@ use serde_json::json;
 /// A workflow of the definition's tenant that is not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkflowFacts<K> {
-    /// How the store names it.
+    /// Its id in the store.
     pub key: K,
     pub id: WorkflowId,
     /// The newest version; 0 for a workflow without versions.
@@ -32,7 +32,7 @@ pub trait DefinitionFacts {
     fn hook_owner(&mut self, claim: &HookClaim) -> StoreResult<Option<WorkflowId>>;
 }
 
-/// What a store does with a definition.
+/// Actions of a store for a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionVerdict<K> {
     /// Write nothing: the definition is known or refused.

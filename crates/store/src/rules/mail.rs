@@ -9,10 +9,10 @@ pub struct MailFacts {
     pub settled: bool,
 }
 
-/// What becomes of the row of a letter that is consumed or refused.
+/// Change of the row of a letter that is consumed or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailEnding {
-    /// It keeps the answer until that is fetched.
+    /// The row keeps the answer until it is fetched.
     Answer,
     Delete,
 }

@@ -12,7 +12,7 @@ pub struct OfferFacts {
     pub session: Option<Session>,
 }
 
-/// How a write lays claim to an offer.
+/// Requirement of a write for an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfferClaim {
     /// A session takes the offer, or changes the lease that it has.

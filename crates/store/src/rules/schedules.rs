@@ -89,7 +89,7 @@ pub fn end_run(facts: &RunEndFacts, holder: RunHolder, outcome: RunOutcome, at: 
     facts.status.after(signal).ok().map(|status| RunEnd { status, follow_up })
 }
 
-/// Returns how a run whose lease expired goes on: a claimed one waits again, a running one has failed.
+/// Returns the next state of a run whose lease expired: a claimed one waits again, a running one has failed.
 #[must_use]
 pub fn expire_run(facts: &RunEndFacts, at: Millis) -> Option<RunEnd> {
     if let Ok(status) = facts.status.after(RunSignal::Release) {

@@ -10,7 +10,7 @@ use crate::store::{Damage, JournalPage, JournalRow, PageBounds, StoreResult};
 use rusqlite::{Connection, Row};
 use windlass_kernel::{ExecutionId, RunId};
 
-/// One execution's journal.
+/// Journal of one execution.
 #[derive(Clone, Copy)]
 pub(super) struct Chain<'c> {
     pub(super) conn: &'c Connection,
@@ -69,7 +69,7 @@ impl Chain<'_> {
         Ok(links)
     }
 
-    /// From a mark to the last row before the next one, in order.
+    /// Reads from a mark to the last row before the next one, in order.
     fn between(&self, mark: Link, end: Option<i64>) -> StoreResult<Vec<Link>> {
         let mut links = Vec::new();
         let mut at = end;

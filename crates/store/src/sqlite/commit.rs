@@ -1,4 +1,4 @@
-//! One commit: first everything that must hold, then its rows.
+//! One commit: first all its checks, then its rows.
 
 use super::audit_rows::add_audit;
 use super::columns::{Columns as _, OFFERED, phase_number};
@@ -29,7 +29,7 @@ pub(super) struct Commits<'c> {
     append: CachedStatement<'c>,
     remove_run: CachedStatement<'c>,
     insert_run: CachedStatement<'c>,
-    /// What becomes of the letters that the current commit consumes.
+    /// Changes of the letters that the current commit consumes.
     endings: Vec<MailEnding>,
 }
 

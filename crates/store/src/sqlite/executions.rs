@@ -1,4 +1,4 @@
-//! Lists of executions: newest first, by whatever narrows them most.
+//! Lists of executions, newest first, read by the most selective index.
 
 use super::columns::{Columns as _, ENDED, id_bytes, limit, phase_number, workflow_bytes};
 use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
@@ -47,7 +47,7 @@ pub(super) fn statement(
 ) -> StoreResult<(String, Vec<Value>)> {
     let mut conditions = Conditions::default();
     conditions.add("e.key < ?", query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?);
-    // Not by the index of tenants where another one narrows more.
+    // The index of tenants is not used if another one is more selective.
     let is_narrowed = is_narrow(query) || by_phase(query, phase);
     let of_tenant = if is_narrowed { "+e.tenant = ?" } else { "e.tenant = ?" };
     conditions.add_if(of_tenant, query.tenant.as_ref().map(|tenant| tenant.0.to_string()));

@@ -18,7 +18,7 @@ pub(super) struct Owned {
     pub(super) tenant: Tenant,
 }
 
-/// Two halves: a full young one replaces the old one, and an entry that is used again becomes young again.
+/// Two halves: a full young one replaces the old one, and an entry that is used again becomes young.
 #[derive(Debug)]
 pub(super) struct Keys {
     half_max: usize,

@@ -59,7 +59,8 @@ pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
 const HISTORY: &str =
     "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT, sha256 BLOB) STRICT";
 
-/// How many steps were applied to this file; it is only read. What this program does not know is refused.
+/// Returns the number of steps that were applied to this file, which is only read. A number that this program does not
+/// know is refused.
 pub(super) fn applied(conn: &Connection, path: &Path) -> StoreResult<u32> {
     let application: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION_ID {

@@ -77,7 +77,7 @@ impl Sqlite {
         let conn = connect::open_writer(path)?;
         migrate::migrate(&conn, path)?;
         let checkpoints = Checkpoints::start(path, bounds)?;
-        let (path, artifacts, keys) = (path.to_owned(), beside(path), Keys::default());
+        let (path, artifacts, keys) = (path.to_owned(), artifacts_of(path), Keys::default());
         if artifacts.has_shared()? {
             artifacts.divide(&retention::referenced(&conn)?)?;
             usage::set_artifacts(&conn, &artifacts.used()?)?;
@@ -122,7 +122,7 @@ impl Sqlite {
     /// Returns the artifacts of the store at this path.
     #[must_use]
     pub fn artifacts_beside(path: &Path) -> Artifacts {
-        beside(path)
+        artifacts_of(path)
     }
 
     /// Keeps the artifacts of a batch before its transaction begins, so that no committed row refers to a missing one.
@@ -151,7 +151,7 @@ impl Sqlite {
 }
 
 /// Returns the artifacts in the folder next to the file.
-pub(crate) fn beside(path: &Path) -> Artifacts {
+pub(crate) fn artifacts_of(path: &Path) -> Artifacts {
     Artifacts::in_folder(path.with_file_name("artifacts"))
 }
 

@@ -83,7 +83,7 @@ pub(super) fn record_try(conn: &Connection, tried: &DeliveryAttempt) -> StoreRes
     write_status(conn, (key, tried.number.cast_signed()), &status, at)
 }
 
-/// Gives up all pending deliveries of an execution, and those that are made until a redelivery.
+/// Gives up all pending deliveries of an execution, and those that are added until a redelivery.
 pub(super) fn give_up_all(
     conn: &Connection,
     execution: ExecutionId,

@@ -32,7 +32,7 @@ impl SqliteReader {
     pub(super) fn open(path: &Path) -> StoreResult<SqliteReader> {
         Ok(SqliteReader {
             conn: connect::open_reader(path)?,
-            artifacts: super::beside(path),
+            artifacts: super::artifacts_of(path),
             journal_rows: 0,
         })
     }

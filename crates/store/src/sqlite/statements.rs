@@ -17,7 +17,7 @@ pub(super) fn in_transaction<T, E: From<StoreError>>(
         Ok(done)
     });
     if done.is_err() {
-        // After some errors SQLite has rolled back by itself; either way nothing of it is kept.
+        // After some errors SQLite has rolled back by itself; in both cases nothing is written.
         let _ = conn.execute_batch("ROLLBACK");
     }
     done

@@ -44,7 +44,7 @@ fn counted_artifacts(write: &Write) -> Option<&BTreeMap<Tenant, u64>> {
     Some(left)
 }
 
-/// What the writes of a transaction share.
+/// State that the writes of a transaction share.
 pub(super) struct Transaction<'c> {
     pub(super) conn: &'c Connection,
     pub(super) keys: &'c mut Keys,

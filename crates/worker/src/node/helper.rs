@@ -25,8 +25,8 @@ pub fn run(args: &[String], variable: impl Fn(&str) -> Option<String>) -> Result
         return input(name, &variable).map(Some);
     }
     let request = request(&args)?;
-    let socket =
-        variable("WINDLASS_SOCKET").ok_or("this is no script of a node: WINDLASS_SOCKET is not set")?;
+    let socket = variable("WINDLASS_SOCKET")
+        .ok_or("WINDLASS_SOCKET is not set; this program works in scripts of nodes only")?;
     let answer =
         ask(Path::new(&socket), &request).map_err(|error| format!("the worker does not answer: {error}"))?;
     match answer.get("error").and_then(Value::as_str) {
@@ -58,8 +58,8 @@ fn json_or_text(text: &str) -> Value {
 }
 
 fn input(name: &[&str], variable: impl Fn(&str) -> Option<String>) -> Result<Value, String> {
-    let folder =
-        variable("WINDLASS_CONTEXT").ok_or("this is no script of a node: WINDLASS_CONTEXT is not set")?;
+    let folder = variable("WINDLASS_CONTEXT")
+        .ok_or("WINDLASS_CONTEXT is not set; this program works in scripts of nodes only")?;
     let path = Path::new(&folder).join("inputs.json");
     let read = fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let inputs: Value =

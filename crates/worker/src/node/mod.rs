@@ -177,7 +177,7 @@ impl NodeDesk {
         let size = value.to_string().len();
         if size > STATE_MAX {
             return Err(invalid(format!(
-                "the state `{key}` has {size} bytes, and {STATE_MAX} at most: keep large values in outputs"
+                "the state `{key}` has {size} bytes, more than the maximum of {STATE_MAX}; store large values in outputs"
             )));
         }
         let (kept, heard) = oneshot::channel();
@@ -226,7 +226,7 @@ impl NodeDesk {
 
     async fn ask(&self, ask: Ask, heard: oneshot::Receiver<()>) -> Result<(), Box<Failure>> {
         let stopped =
-            || failure(ErrorClass::Unknown, "STOPPED", "the work was stopped, so nothing more is kept of it");
+            || failure(ErrorClass::Unknown, "STOPPED", "the work was stopped, so its state is not stored");
         self.asks.send(ask).await.map_err(|_| stopped())?;
         heard.await.map_err(|_| stopped())
     }

@@ -38,7 +38,8 @@ fn is_contract(given: &Value) -> Option<bool> {
 pub(crate) fn from_error(error: &Value) -> Box<Failure> {
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let code = text("code").unwrap_or("NODE_FAILED");
-    let message = text("message").or_else(|| error.as_str()).unwrap_or("the node says that it failed");
+    let message =
+        text("message").or_else(|| error.as_str()).unwrap_or("the node reported a failure without a message");
     let mut failed = Box::new(Failure::of_code(code, shown(message)));
     failed.retryable = error.get("retryable").and_then(Value::as_bool);
     failed
@@ -97,7 +98,12 @@ mod tests {
         check(failed(json!("just words")), failed_with("unknown", "NODE_FAILED", "just words", Value::Null));
         check(
             failed(Value::Null),
-            failed_with("unknown", "NODE_FAILED", "the node says that it failed", Value::Null),
+            failed_with(
+                "unknown",
+                "NODE_FAILED",
+                "the node reported a failure without a message",
+                Value::Null,
+            ),
         );
     }
 

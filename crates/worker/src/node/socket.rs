@@ -94,7 +94,8 @@ async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<
 }
 
 async fn answer(line: &[u8], desk: &Desk, node: &NodeDesk) -> Result<Value, String> {
-    let request = serde_json::from_slice(line).map_err(|error| format!("not understood: {error}"))?;
+    let request =
+        serde_json::from_slice(line).map_err(|error| format!("the request is not valid: {error}"))?;
     match request {
         Request::GetState { key } => node.get_state(&desk.kit, &key).await.map_err(|failure| failure.message),
         Request::SetState { key, value } => {

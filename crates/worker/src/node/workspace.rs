@@ -217,8 +217,9 @@ fn bounded(path: &Path, left: &mut u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn too_large() -> Box<Failure> {
-    let message =
-        format!("outputs/ holds more than {OUTPUT_MAX} bytes; keep it elsewhere and give its place");
+    let message = format!(
+        "outputs/ has more than {OUTPUT_MAX} bytes; store the data elsewhere and return its location"
+    );
     failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 

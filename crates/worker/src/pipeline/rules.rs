@@ -145,6 +145,8 @@ fn failed_by_rule(label: &str) -> Box<Failure> {
 }
 
 fn never_right(label: &str, tries: u32) -> Box<Failure> {
-    let message = format!("task `{label}` succeeded {tries} times, and a rule still wants it tried again");
+    let message = format!(
+        "task `{label}` succeeded {tries} times, and a rule still retries it; check the condition of the rule"
+    );
     failure(ErrorClass::Unknown, "RETRIES_EXHAUSTED", message)
 }

@@ -118,7 +118,7 @@ impl Shelf {
 }
 
 pub(crate) fn not_available(key: &str) -> Box<Failure> {
-    let message = format!("the value behind {key} is not there any more, or is not what it was");
+    let message = format!("the stored value {key} is missing or damaged");
     let mut failed = failure(ErrorClass::Validation, "REFERENCE_NOT_AVAILABLE", message);
     failed.retryable = Some(true);
     failed

@@ -67,7 +67,9 @@ impl Run {
     /// Returns the call of the task at the cursor; None if its work is another execution, which is reported.
     pub(super) fn call(&mut self) -> Result<Option<Call>, Trouble> {
         if self.cursor.calls >= CALLS_MAX {
-            let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
+            let message = format!(
+                "the step made {CALLS_MAX} calls, which is the maximum; check that the jumps of its rules end"
+            );
             return Err(self.in_task(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message).into()));
         }
         let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;

@@ -11,12 +11,12 @@ pub use log::CHUNK_MAX;
 pub(crate) use log::{Lines, log};
 pub(crate) use unit::{Turn, begin, bound_depth, take_turn};
 
+use crate::activity::{Activity, Unwatched, note_polls};
 use crate::claim::{Claim, first_reply};
 use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
 use crate::halt::{Puller, halt};
-use crate::hand::{Hand, Unwatched, in_hand};
 use crate::keeper;
 use crate::kits::Kits;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
@@ -76,7 +76,7 @@ pub struct PoolConfig {
     /// Folder of caches, such as environments of python packages.
     pub cache: PathBuf,
     /// Reporter of the current unit of the pool's thread.
-    pub hand: Arc<dyn Hand>,
+    pub activity: Arc<dyn Activity>,
 }
 
 /// Default number of units that a pool runs at a time.
@@ -101,7 +101,7 @@ impl PoolConfig {
             keeps_workdirs: false,
             databases: None,
             cache,
-            hand: Arc::new(Unwatched),
+            activity: Arc::new(Unwatched),
         }
     }
 }
@@ -150,11 +150,11 @@ impl Pool {
             tokens: BTreeMap::new(),
             bounds: BTreeMap::new(),
         };
-        let (parking, unparking) = (config.hand.clone(), config.hand.clone());
+        let (parking, unparking) = (config.activity.clone(), config.activity.clone());
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .on_thread_park(move || parking.rest())
-            .on_thread_unpark(move || unparking.work())
+            .on_thread_park(move || parking.begin_wait())
+            .on_thread_unpark(move || unparking.begin_work())
             .build()?;
         let (pings, pinged) = mpsc::channel(PINGS);
         // Unbounded, because the engine's thread must not wait. It stays short: there are `slots` units at most, and
@@ -171,7 +171,7 @@ impl Pool {
             tasks: JoinSet::new(),
             ids: BTreeMap::new(),
             began: std::time::Instant::now(),
-            hand: config.hand,
+            activity: config.activity,
             pinged,
         };
         let run = move || runtime.block_on(floor.run(received));
@@ -225,7 +225,7 @@ struct Floor {
     tasks: JoinSet<unit::Result>,
     ids: BTreeMap<Id, Unit>,
     began: std::time::Instant,
-    hand: Arc<dyn Hand>,
+    activity: Arc<dyn Activity>,
     pinged: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
@@ -284,7 +284,7 @@ impl Floor {
         let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
         let local = self.units.remove(&unit).expect("a unit is listed as long as its task");
         // The report may be large, and is redacted here.
-        self.hand.take(unit);
+        self.activity.begin_unit(unit);
         let mut report = match ended {
             Ok((_, report)) => report,
             Err(error) => {
@@ -296,7 +296,7 @@ impl Floor {
         if let Some(report) = &mut report {
             keeper::redact_report(&local.kit.keeper, report);
         }
-        self.hand.work();
+        self.activity.begin_work();
         Input::Ended { unit, report }
     }
 
@@ -334,11 +334,11 @@ impl Floor {
             kit: Arc::clone(&kit),
             grace_ms: self.grace_ms,
         };
-        let hand = Arc::clone(&self.hand);
+        let activity = Arc::clone(&self.activity);
         let task = if unit.is_whole() {
-            self.tasks.spawn(in_hand(hand, unit, whole::run(work, wires, halt)))
+            self.tasks.spawn(note_polls(activity, unit, whole::run(work, wires, halt)))
         } else {
-            self.tasks.spawn(in_hand(hand, unit, unit::run(work, wires, halt)))
+            self.tasks.spawn(note_polls(activity, unit, unit::run(work, wires, halt)))
         };
         self.ids.insert(task.id(), unit);
         self.units.insert(unit, Local { halt: puller, proceed, kit });
@@ -360,9 +360,5 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
 
 /// Returns the failure of a defect of the worker, which ends only this unit.
 fn broken(error: &JoinError) -> Box<Failure> {
-    failure(
-        ErrorClass::Unknown,
-        "WORKER_DEFECT",
-        format!("the worker has a defect and could not go on: {error}"),
-    )
+    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the worker failed because of a defect: {error}"))
 }

@@ -172,17 +172,17 @@ fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
     let signal = status.signal().and_then(Signal::from_named_raw);
     let message = match signal {
         Some(Signal::XCPU) => {
-            format!("{what} used more than {} s of CPU time; make it do less", limits.cpu_seconds)
+            format!("{what} used more than {} s of CPU time; reduce its work", limits.cpu_seconds)
         }
         Some(Signal::XFSZ) => {
             format!(
-                "{what} wrote a file larger than {} bytes; make it write less",
+                "{what} wrote a file larger than {} bytes; write less data",
                 limits.file_bytes.unwrap_or_default()
             )
         }
         Some(Signal::ABORT | Signal::KILL) => {
             format!(
-                "{what} needed more than {} MiB of memory; make it work on less at a time",
+                "{what} needed more than {} MiB of memory; process less data at a time",
                 limits.memory_bytes >> 20
             )
         }
@@ -196,7 +196,7 @@ fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
 
 fn too_long(bounds: &Bounds) -> Box<Failure> {
     let message = format!(
-        "{} took longer than {} s and was stopped; make it do less",
+        "{} took longer than {} s and was stopped; reduce its work",
         bounds.what,
         bounds.time.as_secs()
     );
@@ -204,8 +204,10 @@ fn too_long(bounds: &Bounds) -> Box<Failure> {
 }
 
 fn too_large(bounds: &Bounds) -> Box<Failure> {
-    let message =
-        format!("{} has a result of more than {} bytes; ask for less", bounds.what, bounds.result_bytes_max);
+    let message = format!(
+        "{} has a result of more than {} bytes; request less data",
+        bounds.what, bounds.result_bytes_max
+    );
     failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 

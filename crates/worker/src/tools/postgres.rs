@@ -133,8 +133,7 @@ fn columns(columns: &[Column]) -> Result<Vec<String>, Trouble> {
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {
         Some((_, name)) => {
-            Err(errors::invalid(format!("two columns are called `{name}`; give one another name with AS"))
-                .into())
+            Err(errors::invalid(format!("two columns have the name `{name}`; rename one with AS")).into())
         }
         None => Ok(names),
     }

@@ -416,11 +416,11 @@ fn agents_have_limits_and_kinds() {
     let again = || says(Value::Null, &[("c", "nothing", "{}")]);
     let server = model(vec![again(), again(), again()]);
     let finished = shop.run(numbered(1, agent(&server, json!({ "max_iterations": 2 }))));
-    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent has not come to an end after 2 iterations"));
+    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent did not finish within 2 iterations"));
     assert_eq!(server.others(), 2);
     let server = model(vec![again(), again(), again()]);
     let finished = shop.run(numbered(2, agent(&server, json!({ "max_total_tokens": 15 }))));
-    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent has used 20 tokens, and may use 15"));
+    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent used 20 tokens, and its limit is 15"));
     let server = model(vec![says(json!("hello"), &[])]);
     let finished = shop.run(numbered(3, agent(&server, json!({ "agent_type": "conversational" }))));
     assert_eq!((&finished.output()["text"], body_of(&server).get("tools")), (&json!("hello"), None));

@@ -282,7 +282,7 @@ fn a_success_that_a_rule_wants_retried_uses_up_attempts_too() {
             "a#2 noop {}",
             "wait 5",
             "a#3 noop {}",
-            r#"failed unknown RETRIES_EXHAUSTED: task `a` succeeded 3 times, and a rule still wants it tried again {"task":"a"}"#,
+            r#"failed unknown RETRIES_EXHAUSTED: task `a` succeeded 3 times, and a rule still retries it; check the condition of the rule {"task":"a"}"#,
         ],
     );
 }

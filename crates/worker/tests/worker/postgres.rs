@@ -135,7 +135,7 @@ fn types_of_ones_own_are_read_and_others_are_to_be_cast() {
     );
     assert_eq!(output(json!({ "query": "SELECT point(1, 2)::text AS spot" }))["rows"][0]["spot"], "(1,2)");
     let failed = failure(json!({ "query": "SELECT 1 AS id, 2 AS id" }));
-    assert_eq!(failed.message, "two columns are called `id`; give one another name with AS");
+    assert_eq!(failed.message, "two columns have the name `id`; rename one with AS");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn field(item: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<Field> 
     Some(Field { name, required, default, schema, metadata })
 }
 
-/// Why a value does not fit a schema that is known to be usable.
+/// Returns the reason for which a value does not match a schema that is known to be usable.
 pub(in super::super) fn first_misfit(
     schema: &serde_json::Value,
     value: &serde_json::Value,

@@ -20,7 +20,7 @@ const STEPS_MAX: usize = 1_000;
 /// Parameters, inputs or outputs in one list.
 const FIELDS_MAX: usize = 200;
 const TEXT_MAX: usize = 10_000;
-/// As long as the names of groups and clusters.
+/// Maximum length of the names of groups and clusters.
 const NAME_MAX: usize = 100;
 
 /// A key that has a value.

@@ -8,7 +8,7 @@ use crate::document::{Entry, Kind, Node};
 use crate::read::{Name, Reader, Unknown, first_line};
 use serde_json::Value;
 
-/// As long as a part of a path may be on every file system, with room for what is added to it.
+/// Maximum length of a path component on all file systems, less the room for a suffix.
 const ID_MAX: usize = 100;
 
 pub(super) fn step(item: &Node, lookup: &dyn ActionLookup, reader: &mut Reader<'_, '_>) -> Option<Step> {

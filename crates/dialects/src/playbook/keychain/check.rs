@@ -1,4 +1,4 @@
-//! Who reads the keychain, and whether that can be: only fields of tools see it. Whatever else is rendered is stored.
+//! Checks of the reads of the keychain: only fields of tools may read it, because all other rendered values are stored.
 
 use super::KeyDef;
 use crate::diagnostic::Problems;
@@ -10,9 +10,9 @@ use windlass_expr::{Expr, Read, Template};
 use windlass_kernel::net::LoopKind;
 use windlass_protocol::{Key, Task};
 
-/// What a pipeline may ask for.
+/// Requests of a pipeline.
 const ROOT: &str = "keychain";
-/// Given as inputs to another execution, and stored with it.
+/// Inputs of another execution, which are stored with it.
 const CHILD: &str = "playbook";
 
 /// Entries of a keychain. Every read of one is looked for among all of them.
@@ -72,7 +72,7 @@ fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
             }
             (other, _) => {
                 let message = format!("keychain entry `{name}` cannot read `{other}`");
-                let hint = "it sees `workload`, `execution_id` and the entries before it".to_owned();
+                let hint = "it can read `workload`, `execution_id` and earlier entries".to_owned();
                 problems.add("E0132", at, message, Some(hint));
             }
         }
@@ -105,7 +105,7 @@ pub(crate) fn check_declared(
     }
 }
 
-/// What the kernel evaluates, or the worker writes down.
+/// Templates that the kernel evaluates, or whose values the worker stores.
 fn stored(step: &StepDef, problems: &mut Problems) {
     let is_key = |read: &&Read| read.root == ROOT;
     let at = &step.name.at;
@@ -143,7 +143,7 @@ fn forbidden(at: &Range<usize>, place: &str, problems: &mut Problems) {
     );
 }
 
-/// Nobody resolves a keychain for a step that is nothing but another execution.
+/// A step that only starts another execution has no worker that could resolve a keychain.
 fn lone_child(playbook: &Playbook, problems: &mut Problems) {
     let Some(step) = playbook.entry().filter(|_| !playbook.keychain.is_empty()) else { return };
     if let [task] = &step.tasks[..]
@@ -181,7 +181,7 @@ fn entries_of<'c>(
     wanted.extend(read.iter().filter(|read| read.root == ROOT).filter_map(|read| read.key.clone()));
     let whole = all || read.iter().any(|read| read.root == ROOT && read.key.is_none());
     let mut kept = Vec::new();
-    // From the last one on: an entry reads earlier ones only.
+    // In reverse order: an entry reads earlier ones only.
     for def in keychain.iter().rev() {
         if whole || wanted.contains(&def.name.text) {
             kept.push(def.key.clone());

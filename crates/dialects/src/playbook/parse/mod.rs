@@ -1,4 +1,4 @@
-//! From the tree to the model: the root and the executor.
+//! Builds the model from the tree: the root and the executor.
 
 mod next;
 mod program;
@@ -33,7 +33,7 @@ pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
     if let Some(keychain) = present(root, "keychain") {
         playbook.keychain = keychain::keychain(keychain, &place, reader, &mut playbook.written);
     }
-    // Before anything that names a kind of tool.
+    // Read before all fields that name a kind of tool.
     if let Some(adapters) = present(root, ADAPTERS) {
         let Playbook { keychain, written, .. } = &mut playbook;
         reader.own = parse_section(adapters, &place, keychain, reader, written);
@@ -176,19 +176,21 @@ fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
     executor.complete_with_pending_gates = pending.unwrap_or_default();
 }
 
-/// Whoever starts it decides what runs, so the author is warned and only editors may start it.
+/// A caller who starts it chooses the program, so the author is warned and only editors may start it.
 fn templates(spec: &Node, reader: &mut Reader<'_, '_>) -> Templates {
     let Some(node) = present(spec, "templates") else { return Templates::default() };
     let templates = reader.choice(node, "meaning of templates", &TEMPLATES).unwrap_or_default();
     if templates == Templates::Text {
         let message = "templates are a part of the programs: their values run as code";
-        let hint = "only callers who may edit definitions can start it; leave `templates` out to pass values as data";
+        let hint =
+            "only callers who may edit definitions can start it; omit `templates` to pass values as data";
         reader.error("W0249", &node.at, message, hint.to_owned());
     }
     templates
 }
 
-/// Below the first everything is a file of its own, above the last a journal is no longer read quickly.
+/// Bounds of the size at which values are stored apart: below it every value would be a file, above it a journal is
+/// slow to read.
 const INLINE_BYTES: std::ops::RangeInclusive<u32> = 1_024..=1_048_576;
 
 fn policies(policy: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {

@@ -100,7 +100,7 @@ impl<'t> Tool<'t, '_, '_> {
             *env = json!({});
         }
         for (name, source) in bound.values {
-            // As text, in the words of a template.
+            // The value as text, with the filters of a template.
             env[name] = json!(format!("{{{{ ({source}) | string }}}}"));
         }
     }

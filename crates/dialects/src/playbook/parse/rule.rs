@@ -11,7 +11,7 @@ use crate::read::{Reader, Unknown, first_line};
 use windlass_expr::Read;
 use windlass_protocol::{Action, Backoff, OnUnmatched, Rule};
 
-/// What a task's `policy` says.
+/// Content of a task's `policy`.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) rules: Vec<Rule>,
@@ -21,7 +21,7 @@ pub(super) struct Rules {
     pub(super) jumps: Vec<Name>,
 }
 
-/// All tries of a rule that does not say.
+/// Number of tries of a rule without its own number.
 pub(super) const ATTEMPTS: u32 = 3;
 /// The first delay of a backoff that does not say.
 pub(super) const DELAY_MS: u64 = 1_000;

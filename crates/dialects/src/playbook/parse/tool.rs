@@ -31,7 +31,7 @@ pub(super) fn pipeline(
         return task(node, label, templates, reader).into_iter().collect();
     };
     if items.is_empty() {
-        let hint = "leave `tool` out for a step that only routes".to_owned();
+        let hint = "omit `tool` for a step that only routes".to_owned();
         reader.error("E0110", &node.at, format!("`tool` of step `{}` is an empty list", step.text), hint);
     }
     let mut labels = BTreeMap::new();

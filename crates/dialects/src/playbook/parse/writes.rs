@@ -6,7 +6,7 @@ use crate::document::{Entry, Node};
 use crate::playbook::model::Tree;
 use crate::read::Reader;
 
-/// Where a key of `set` leads.
+/// Scope of a key of `set`.
 enum Target {
     Ctx,
     Iter,
@@ -19,13 +19,13 @@ pub(super) struct Writes {
     pub(super) iter: Tree,
 }
 
-/// Of a rule.
+/// Writes of a rule.
 pub(super) fn of_rule(then: &Node, reader: &mut Reader<'_, '_>) -> Writes {
     let (ctx, iter) = split(then, reader);
     Writes { ctx: reader.fields(&ctx), iter: reader.fields(&iter) }
 }
 
-/// Of a step, which has only a context to write to.
+/// Writes of a step, which has only a context to write to.
 pub(super) fn of_step(step: &Node, reader: &mut Reader<'_, '_>) -> Tree {
     let (ctx, iter) = split(step, reader);
     for entry in iter {

@@ -34,7 +34,7 @@ pub(super) fn root() -> Values {
     ]
 }
 
-/// Its other keys are those of its kind, which the parser checks.
+/// Other keys depend on the kind, and are checked by the parser.
 fn keychain_entry() -> Value {
     let kinds: Vec<&str> = KEYCHAIN.iter().map(|(kind, _)| *kind).collect();
     let properties = json!({ "name": { "type": "string" }, "kind": { "enum": kinds } });

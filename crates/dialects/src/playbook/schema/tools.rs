@@ -14,7 +14,7 @@ pub(super) fn tool() -> Value {
     })
 }
 
-/// One tool. The tool itself checks the values of its own fields, which may also be under `spec`.
+/// Schema of one tool. The tool itself checks the values of its own fields, which may also be under `spec`.
 pub(super) fn one() -> Value {
     let mut schema = open(TOOL, &values());
     schema["required"] = json!(["kind"]);
@@ -43,7 +43,7 @@ fn values() -> Values {
     ]
 }
 
-/// What a map of that kind may hold.
+/// Schema of a map of that kind.
 fn fields(tool: &ToolRow) -> Value {
     let property = |field: &Key| (field.name.to_owned(), described(field, json!(true)));
     let properties: Map<String, Value> = tool.fields.iter().map(property).collect();

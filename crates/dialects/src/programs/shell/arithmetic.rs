@@ -5,7 +5,8 @@ use super::words::Word;
 use crate::programs::written::Part;
 
 impl Lexer<'_> {
-    /// Up to its end. A value is a number there, or the step fails; variables that hold values must be numbers, too.
+    /// Reads to the end of the expression. A value must be a number there, or the step fails; variables with values
+    /// must be numbers, too.
     pub(super) fn arithmetic(&mut self, end: &str) -> Read<()> {
         let (open, close) = if end == "))" { ('(', ')') } else { ('[', ']') };
         let mut depth = 0usize;

@@ -65,7 +65,7 @@ const PREFIXES: [&str; 16] = [
     "stdbuf", "setsid", "xargs", "busybox", "chroot",
 ];
 
-/// Those of them whose next word is the command, unless it is an option.
+/// Of these programs, the ones whose next word is the command, unless it is an option.
 const DIRECT: [&str; 11] =
     ["exec", "command", "builtin", "nohup", "time", "setsid", "xargs", "busybox", "sudo", "doas", "env"];
 
@@ -266,7 +266,7 @@ fn named(words: &[Word]) -> Result<(), Danger> {
     Ok(())
 }
 
-/// What follows the host is a script for a shell there.
+/// The words after the host are a script for a shell there.
 fn remote(words: &[Word]) -> Result<(), Danger> {
     let hint =
         "send it through the input of a script there: `printf %s {{ x }} | ssh host 'IFS= read -r x; …'`";

@@ -1,4 +1,4 @@
-//! What follows a `$`: variables, substitutions, and `${ }` with its forms.
+//! Expansions after a `$`: variables, substitutions, and `${ }` with its forms.
 
 use super::lexer::{Around, Lexer, Read, Sign};
 use super::list::Until;

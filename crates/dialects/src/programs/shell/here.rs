@@ -10,11 +10,11 @@ const END: &str = "WINDLASS_END_";
 #[derive(Debug)]
 pub(super) struct HereDocument {
     end: String,
-    /// Nothing in it is expanded.
+    /// Whether nothing in it is expanded.
     literal: bool,
     /// Tabs at the beginning of its lines do not count.
     indented: bool,
-    /// Where the end is announced.
+    /// Position of the operator that announces it.
     announced: usize,
     /// The interpreter that reads it as a program.
     pub(super) program: Option<String>,
@@ -25,9 +25,9 @@ pub(super) struct HereDocument {
 #[derive(Debug, Default)]
 struct EndWord {
     written: String,
-    /// Without its quotes.
+    /// Delimiter without its quotes.
     text: String,
-    /// It has quotes, so nothing in the document is expanded.
+    /// Whether the delimiter has quotes, so that nothing in the document is expanded.
     literal: bool,
     quote: Option<char>,
 }

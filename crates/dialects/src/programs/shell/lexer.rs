@@ -141,7 +141,7 @@ impl<'p> Lexer<'p> {
         Err(Stop::Refused(Box::new(self.refusal(part, place, hint))))
     }
 
-    /// Refuses the script because of its text, whatever its values are.
+    /// Refuses the script because of its text, for all values.
     pub(super) fn refuse_any<T>(&self, place: String) -> Read<T> {
         let first = self.parts.iter().position(|part| matches!(part, Part::Value(_))).unwrap_or(0);
         self.refuse(first, place, "put the script into a file and pass the value as an argument")
@@ -197,7 +197,7 @@ impl<'p> Lexer<'p> {
         }
     }
 
-    /// One level deeper; each is a call inside of a call.
+    /// Enters one level of nesting; each is a nested call.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.nesting >= NESTING_MAX {
             return self.refuse_any(format!("in a script that is nested over {NESTING_MAX} deep"));

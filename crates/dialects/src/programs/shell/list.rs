@@ -22,7 +22,7 @@ pub(super) struct List {
     /// Here-documents from here on belong to the pipeline.
     here_from: usize,
     pub(super) found: Found,
-    /// What was found before each `{`, `if`, `do` and `case` that is open.
+    /// Results before each open `{`, `if`, `do` and `case`.
     pub(super) blocks: Vec<Found>,
     pub(super) cases: usize,
     pub(super) in_pattern: bool,

@@ -84,7 +84,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// One sign inside of double quotes, or of a here-document.
+    /// Reads one character inside of double quotes, or of a here-document.
     pub(super) fn in_double_quotes(&mut self, sign: Sign, word: &mut Word) -> Read<()> {
         match sign {
             Sign::Part(part) => self.part(part, Around::Double, word),
@@ -92,7 +92,7 @@ impl Lexer<'_> {
                 self.copy(1);
                 word.push('\\');
                 match self.peek() {
-                    // It stays a backslash, and must not change what follows.
+                    // The backslash is kept, and must not change the following text.
                     Some(Sign::Part(_)) => self.out.sign('\\'),
                     Some(Sign::Char(sign)) => {
                         self.copy(1);

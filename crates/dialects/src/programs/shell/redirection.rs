@@ -4,7 +4,7 @@ use super::lexer::{Lexer, Read};
 use super::list::{List, Until};
 use super::words::{UNKNOWN, Word};
 
-/// What the redirection before a word makes of the word.
+/// Effect of the redirection before a word on the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     File,

@@ -1,4 +1,4 @@
-//! Scripts with values, run by real shells: each prints exactly the value, whatever it is and however it is quoted.
+//! Scripts with values, run by real shells: each prints exactly the value, for every value and quoting.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(printed("sh", PLACES[place], &value), format!("[{value}]"), "{}", PLACES[place]);
     }
 
-    /// Whatever the script is, no value is in it and reading it ends.
+    /// For every script: no value is in it, and reading it ends.
     #[test]
     fn any_script_is_read(script in "([ -~\n]|\\{\\{ x \\}\\}|<<E\n|\\$\\(|`|\"|'|\\$\\{|\\[\\[ |case | in |esac|;;){0,60}") {
         let _ = super::shell(&script, None, &|_| false);

@@ -1,15 +1,15 @@
 //! Words of a command as far as the text shows them.
 
-/// Stands for a value in the text of a word, or for a variable or an output that has one.
+/// Placeholder of a value in the text of a word, or of a variable or an output that has one.
 pub(super) const VALUE: char = '\u{f8ff}';
-/// Stands for anything else that is known only when the script runs.
+/// Placeholder of other text that is known only when the script runs.
 pub(super) const UNKNOWN: char = '\u{f8fe}';
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct Word {
-    /// Without its quotes.
+    /// Text without its quotes.
     pub(super) text: String,
-    /// Something was written, if only a pair of quotes.
+    /// Whether anything was written, also a pair of quotes.
     pub(super) begun: bool,
     pub(super) quoted: bool,
     /// The part whose value is in it, or in a variable or the output of a command that is in it.

@@ -4,7 +4,7 @@ use super::Maker;
 use crate::workflow::model::{Form, TaskForm};
 use serde_json::{Map, Value, json};
 
-/// Where the chat completions of well-known providers are.
+/// URLs of the chat completions of well-known providers.
 const PROVIDERS: [(&str, &str); 3] = [
     ("openai", "https://api.openai.com/v1"),
     ("openrouter", "https://openrouter.ai/api/v1"),

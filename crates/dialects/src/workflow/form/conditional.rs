@@ -30,7 +30,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         let condition = condition(item, index, maker)?;
         if !ids.insert(condition.id.clone()) {
             let message = format!("{} has two conditions `{}`", maker.what, condition.id);
-            maker.trouble(item, message, "rename one: an edge finds its branch by it");
+            maker.trouble(item, message, "rename one: edges refer to branches by these names");
         }
         conditions.push(condition);
     }
@@ -55,7 +55,7 @@ fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option
     let needs_value = !matches!(operator, "is_empty" | "is_not_empty" | "equals" | "not_equals");
     if needs_value && given(item, "value").is_none() {
         let message = format!("condition `{id}` of {} has no `value`", maker.what);
-        maker.trouble(item, message, &format!("`{operator}` compares with one"));
+        maker.trouble(item, message, &format!("`{operator}` needs a value to compare with"));
         return None;
     }
     if let Value::String(text) = &value
@@ -82,7 +82,7 @@ fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option
     Some(Condition { expression: expression(&format!("({variable})"), operator, &value), id, or })
 }
 
-/// True or false, whatever the variable is.
+/// Schema of a boolean, for variables of every type.
 fn expression(variable: &str, operator: &str, value: &Value) -> String {
     let value = match value {
         Value::String(text) if text.contains("{{") => format!("({})", bare(text)),

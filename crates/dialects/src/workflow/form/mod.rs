@@ -107,10 +107,10 @@ impl<'f> Maker<'f, '_, '_> {
         Form::Task(TaskForm { tool, config: fields.collect(), ..TaskForm::default() })
     }
 
-    /// What is made of several fields must be a template as a whole, too.
+    /// A value that is built from several fields must also be a template as a whole.
     fn is_sound(&mut self, value: &Value) -> bool {
         let Err(error) = Template::compile(value) else { return true };
-        // Each field was compiled by itself: a problem with one was reported at its position.
+        // Each field was compiled by itself: its problems were reported at its position.
         if self.reader.problems.has_errors() {
             return false;
         }
@@ -220,7 +220,7 @@ fn child(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Child { definition: Value::Object(definition), inputs, timeout_ms })
 }
 
-/// Of `wf_` and 32 digits, or of a bare UUID; anything else is a name.
+/// Returns the id of `wf_` and 32 digits, or of a bare UUID; any other text is a name.
 pub(super) fn wire_id(text: &str) -> Option<String> {
     let digits: String = text.strip_prefix("wf_").unwrap_or(text).chars().filter(|c| *c != '-').collect();
     let whole = digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit());
@@ -254,7 +254,7 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
             config.insert(field.to_owned(), node.json());
         }
     }
-    // Its own field; `timeout` of other types is a task's.
+    // The field of this type; `timeout` of other types is that of the task.
     let timeout_ms = maker.whole("timeout").map(|seconds| u64::from(seconds) * 1_000);
     let code_at = Some(program.at.clone());
     Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, code_at, ..TaskForm::default() }))
@@ -271,7 +271,7 @@ fn put_in(text: &str) -> Option<String> {
     })
 }
 
-/// What every expression may read, where the program meant something else by the braces.
+/// Names that every expression may read, if the braces of the program had another meaning.
 const READ_BY_EXPRESSIONS: [&str; 4] = ["inputs.", "nodes[", "nodes.", "args."];
 
 fn variables(node: &Node) -> Map<String, Value> {

@@ -29,7 +29,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         word @ ("while" | "do_while") => {
             let going =
                 ["condition", "continueCondition"].iter().find_map(|key| condition(maker.config, key));
-            // What ends it is asked after each iteration.
+            // The end condition is evaluated after each iteration.
             let going = going.or_else(|| break_source.as_ref().map(|_| "true".to_owned()));
             let Some(going) = going else {
                 let message = format!("{} has no condition", maker.what);
@@ -49,7 +49,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         maker.trouble(
             config,
             message,
-            "each one decides whether another follows; leave `parallelExecution` out",
+            "each iteration decides whether another one follows; omit `parallelExecution`",
         );
     }
     let cap = match maker.flag("parallelExecution") {
@@ -106,7 +106,7 @@ fn capped(node: &Node, max: u32, maker: &mut Maker<'_, '_, '_>) -> Value {
     match &node.kind {
         Is::Number(number) if number.as_u64().is_some_and(|times| times > u64::from(max)) => {
             let message = format!("{} is to run {number} times, and `maxIterations` is {max}", maker.what);
-            let hint = format!("it runs {max} times; raise `maxIterations`, or leave it out");
+            let hint = format!("it runs {max} times; raise `maxIterations`, or omit it");
             maker.reader.error("W0245", &node.at, message, hint);
             json!(max)
         }

@@ -16,7 +16,7 @@ const fn handle(name: &'static str, exit: Exit, about: &'static str) -> Handle {
 
 const ERROR: Handle = handle("error", Exit::Error, "It has failed; the failure is handled then");
 
-/// Of a node with one way out. Drawings name that in several ways, or not at all.
+/// Handle of a node with a single one. Drawings have several names for it, or none.
 const PLAIN: &[Handle] = &[
     handle("output", Exit::Done, "It has completed"),
     handle("success", Exit::Done, "It has completed"),
@@ -251,7 +251,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             ),
             field("iteratorVariable", Shape::Text, "The item's name in the body; `item` by default"),
             field("parallelExecution", Shape::Flag, "Several iterations at a time"),
-            field("maxParallel", Shape::Whole(1, 10_000), "So many at a time; 10 by default"),
+            field("maxParallel", Shape::Whole(1, 10_000), "Maximum number at a time; 10 by default"),
         ],
         handles: &[
             handle("body", Exit::Body, "Once per iteration"),
@@ -269,7 +269,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         about: "Keeps the items for which a condition holds",
         fields: &[
             needed("dataSource", Shape::Values, "The items"),
-            needed("condition", Shape::Expression, "Asked of every item"),
+            needed("condition", Shape::Expression, "Evaluated for every item"),
             field("iteratorVariable", Shape::Text, "The item's name in the condition; `item` by default"),
         ],
         handles: PLAIN,
@@ -310,8 +310,8 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field("timeout", Shape::Duration, "After that it has failed; without it, it waits for ever"),
         ],
         handles: &[
-            handle("approved", Exit::Done, "Somebody approved"),
-            handle("output", Exit::Done, "Somebody approved"),
+            handle("approved", Exit::Done, "The request was approved"),
+            handle("output", Exit::Done, "The request was approved"),
             handle("rejected", Exit::Error, "The request was rejected, or not answered in time"),
             ERROR,
         ],
@@ -377,7 +377,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             needed("userPromptTemplate", Shape::Text, "The prompt"),
             field("outputFormat", Shape::Choice(&["text", "json", "markdown"]), "text by default"),
             field("jsonSchema", Shape::Schema, "What the answer must fit, with outputFormat json"),
-            field("enableStreaming", Shape::Flag, "Tell the answer while it comes"),
+            field("enableStreaming", Shape::Flag, "Log the answer while it arrives"),
             TIMEOUT,
             CREDENTIALS,
         ],
@@ -404,7 +404,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field("maxTotalTokens", Shape::Whole(1, u32::MAX), "Tokens of all rounds together"),
             field("toolTimeout", Shape::Whole(1, SECONDS_MAX * 1_000), "Milliseconds for one node it runs"),
             field("returnIntermediateSteps", Shape::Flag, "Its rounds are part of the output"),
-            field("enableStreaming", Shape::Flag, "Tell its answers while they come"),
+            field("enableStreaming", Shape::Flag, "Log its answers while they arrive"),
             TIMEOUT,
             CREDENTIALS,
         ],
@@ -444,7 +444,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
     },
 ];
 
-/// What every node that asks a language model has.
+/// Fields of every node that calls a language model.
 const MODEL: [Field; 8] = [
     field("provider", Shape::Text, "Whose model: openai, openrouter, ollama, or any with `baseUrl`"),
     field("baseUrl", Shape::Text, "Address of the chat completions, without `/chat/completions`"),

@@ -57,7 +57,7 @@ fn borders(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
             name(flow.from),
             name(flow.to)
         );
-        let hint = "a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`";
+        let hint = "connect the body to the handle `body` of its loop, and later nodes to its handle `done`";
         problems.add("E0148", &flow.at, message, hint.to_owned());
     }
 }
@@ -68,7 +68,7 @@ fn onward<'f>(workflow: &Workflow, flows: &'f [Flow]) -> Vec<Vec<&'f Flow>> {
     onward
 }
 
-/// All that the handle `body` leads to, without going through the loop.
+/// Returns the nodes that the handle `body` leads to, without passing the loop.
 fn body(at: usize, onward: &[Vec<&Flow>]) -> Body {
     let mut body = Body { at, marks: vec![false; onward.len()], size: 0 };
     let starts = onward[at].iter().filter(|flow| flow.exit == Exit::Body).map(|flow| flow.to);

@@ -50,7 +50,7 @@ pub(super) fn parted(workflow: &Workflow, flows: Vec<Flow>, problems: &mut Probl
     Plan { flows: rest, region, tools, on_demand }
 }
 
-/// Where each node leads to, and how many edges lead to it.
+/// Targets of each node, and the number of edges that lead to it.
 fn neighbours(count: usize, flows: &[Flow]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let (mut onward, mut into) = (vec![Vec::new(); count], vec![0; count]);
     for flow in flows {
@@ -87,7 +87,7 @@ fn refused(workflow: &Workflow, rest: &[Flow], on_demand: &BTreeSet<usize>, prob
         let name = &workflow.nodes[tool].id;
         let message = format!("node `{}` is a tool of an agent and part of the flow", name.text);
         let hint =
-            "what follows the agent leaves it by the handle `done`; its tools have no other edges".to_owned();
+            "connect later nodes to the handle `done` of the agent; its tools have no other edges".to_owned();
         problems.add("E0147", &flow.at, message, hint);
     }
     for place in on_demand {

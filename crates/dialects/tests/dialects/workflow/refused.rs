@@ -72,7 +72,7 @@ fn edges_lead_somewhere_by_a_handle_that_exists() {
         &[
             "E0107 6:27 edges[0].target: there is no node `bb` (did you mean `b`?)",
             "E0145 7:44 edges[1].sourceHandle: node `start` has no handle `sucess` (did you mean `success`?)",
-            "E0146 8:23 edges[2].target: an edge leads to the trigger `start` (a trigger starts the workflow; turn the edge round)",
+            "E0146 8:23 edges[2].target: an edge leads to the trigger `start` (a trigger starts the workflow; reverse the edge)",
         ],
     );
     refused(
@@ -82,7 +82,7 @@ fn edges_lead_somewhere_by_a_handle_that_exists() {
         ],
         &["c.small -> d"],
         &[
-            "E0145 6:40 edges[0].sourceHandle: node `c` has no handle `small` (it has big, true, false, default, error)",
+            "E0145 6:40 edges[0].sourceHandle: node `c` has no handle `small` (its handles are big, true, false, default, error)",
         ],
     );
     check(
@@ -117,7 +117,7 @@ fn the_body_of_a_loop_is_entered_through_it_and_left_by_it() {
         &["E0148 4:8 nodes[1].id: the loop `l` has no body (add an edge from it with `sourceHandle: body`)"],
     );
     let crossing =
-        "(a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)";
+        "(connect the body to the handle `body` of its loop, and later nodes to its handle `done`)";
     refused(
         &delays,
         &["start -> l", "l.body -> a", "start -> a", "l -> b"],
@@ -155,7 +155,7 @@ fn expressions_read_nodes_that_exist_and_are_written_well() {
         &["a -> b"],
         &[
             "E0114 3:55 nodes[0].config.command: bad expression: unexpected end of variable block (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
-            "E0114 4:62 nodes[1].config.condition: `condition` of node `b` is one expression, not a text with expressions in it (write it without braces: `inputs.name ~ '!'`)",
+            "E0114 4:62 nodes[1].config.condition: `condition` of node `b` must be one expression, not a text that contains expressions (write it without braces: `inputs.name ~ '!'`)",
         ],
     );
 }
@@ -186,9 +186,9 @@ fn conditions_and_loops_say_what_they_need() {
         &[],
         &[
             "E0142 3:51 nodes[0].config.conditions: node `c` needs from 1 to 64 conditions (write `[{id, variable, operator, value}]`)",
-            "E0142 4:52 nodes[1].config.conditions[0]: condition `condition_1` of node `d` has no `value` (`gte` compares with one)",
+            "E0142 4:52 nodes[1].config.conditions[0]: condition `condition_1` of node `d` has no `value` (`gte` needs a value to compare with)",
             "E0108 4:106 nodes[1].config.conditions[1].operator: operator `near` does not exist (use `equals` or `not_equals` or `greater_than` or `less_than` or `gte` or `lte` or `contains` or `not_contains` or `starts_with` or `ends_with` or `is_empty` or `is_not_empty` or `regex_match`)",
-            "E0142 5:94 nodes[2].config.conditions[1]: node `e` has two conditions `q` (rename one: an edge finds its branch by it)",
+            "E0142 5:94 nodes[2].config.conditions[1]: node `e` has two conditions `q` (rename one: edges refer to branches by these names)",
         ],
     );
     refused(
@@ -204,10 +204,10 @@ fn conditions_and_loops_say_what_they_need() {
             "E0142 3:31 nodes[0].config: node `l` has no `dataSource` (add it: a list, or an expression that returns one)",
             "E0142 4:31 nodes[1].config: node `m` has no number of iterations (add `maxIterations`)",
             "E0142 5:31 nodes[2].config: node `n` has no condition (add `condition`, or `breakCondition`)",
-            "E0142 6:31 nodes[3].config: node `o` cannot run iterations at the same time (each one decides whether another follows; leave `parallelExecution` out)",
-            "E0148 10:3 edges[1]: the edge from `m` to `a` crosses the border of the body of `l` (a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)",
-            "E0148 11:3 edges[2]: the edge from `n` to `a` crosses the border of the body of `l` (a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)",
-            "E0148 12:3 edges[3]: the edge from `o` to `a` crosses the border of the body of `l` (a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)",
+            "E0142 6:31 nodes[3].config: node `o` cannot run iterations at the same time (each iteration decides whether another one follows; omit `parallelExecution`)",
+            "E0148 10:3 edges[1]: the edge from `m` to `a` crosses the border of the body of `l` (connect the body to the handle `body` of its loop, and later nodes to its handle `done`)",
+            "E0148 11:3 edges[2]: the edge from `n` to `a` crosses the border of the body of `l` (connect the body to the handle `body` of its loop, and later nodes to its handle `done`)",
+            "E0148 12:3 edges[3]: the edge from `o` to `a` crosses the border of the body of `l` (connect the body to the handle `body` of its loop, and later nodes to its handle `done`)",
         ],
     );
 }
@@ -235,7 +235,7 @@ fn a_tool_of_an_agent_is_no_part_of_the_flow() {
         &["start -> ai", "ai -> tool", "start -> tool", "ai.tools -> l"],
         &[
             "E0147 6:8 nodes[3].id: node `l` is a loop, which no agent can run (put it into a workflow of its own, and connect a `workflow` node)",
-            "E0147 10:3 edges[2]: node `tool` is a tool of an agent and part of the flow (what follows the agent leaves it by the handle `done`; its tools have no other edges)",
+            "E0147 10:3 edges[2]: node `tool` is a tool of an agent and part of the flow (connect later nodes to the handle `done` of the agent; its tools have no other edges)",
         ],
     );
 }
@@ -246,7 +246,7 @@ fn only_nodes_that_work_outside_read_secrets() {
         &["a: delay {duration: '{{ API_KEY }}'}"],
         &[],
         &[
-            "E0133 3:43 nodes[0].config.duration: node `a` cannot read the secret `API_KEY` (what this type of node reads is stored; read it in the node that needs it)",
+            "E0133 3:43 nodes[0].config.duration: node `a` cannot read the secret `API_KEY` (values that this type of node reads are stored; read the secret in the node that needs it)",
         ],
     );
 }

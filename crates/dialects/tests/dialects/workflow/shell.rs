@@ -117,7 +117,7 @@ fn a_refusal_says_where_it_is_and_how_to_mend_it() {
     check(
         "name: t\nnodes:\n- {id: a, type: shell, config: {command: 'ls {% if inputs.x %}-l{% endif %}'}}\n",
         &[
-            "E0151 3:46 nodes[0].config.command: `command` of node `a` has `{% if inputs.x %}` around parts of a program (decide inside of the program, over a value, or in a step of its own)",
+            "E0151 3:46 nodes[0].config.command: `command` of node `a` has `{% if inputs.x %}` around parts of a program (move the condition into the program, into a value, or into a separate step)",
         ],
     );
     check(

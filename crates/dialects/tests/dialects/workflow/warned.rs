@@ -37,7 +37,7 @@ fn an_output_is_read_after_it_is_there() {
         ],
         &["l.body -> a", "l -> z"],
         &[
-            "W0242 5:42 nodes[2].config.command: node `z` reads `a`, which runs once per iteration of the loop `l` (read what the iterations gave: `nodes['l'].output.results`)",
+            "W0242 5:42 nodes[2].config.command: node `z` reads `a`, which runs once per iteration of the loop `l` (read the results of the iterations: `nodes['l'].output.results`)",
         ],
     );
 }
@@ -70,16 +70,16 @@ fn undefined_names_are_reported_when_the_inputs_are_known() {
         &[trigger, "a: shell {command: 'echo {{ town }} {{ citty }} {{ city }} {{ inputs.x }}'}"],
         &["start -> a"],
         &[
-            "W0241 4:42 nodes[1].config.command: an expression reads `citty`, and no node and no input of that name is known (did you mean `city`?)",
+            "W0241 4:42 nodes[1].config.command: an expression reads `citty`, which is neither a node nor an input (did you mean `city`?)",
             "W0241 4:42 nodes[1].config.command: the inputs have no `x` (known here: `city`)",
-            "W0241 4:42 nodes[1].config.command: an expression reads `town`, and no node and no input of that name is known (an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`)",
+            "W0241 4:42 nodes[1].config.command: an expression reads `town`, which is neither a node nor an input (an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`)",
         ],
     );
     warned(
         &["node-1: delay {duration: 1}", "a: shell {command: 'echo {{ node_1.x }}'}"],
         &["node-1 -> a"],
         &[
-            "W0241 4:42 nodes[1].config.command: an expression reads `node_1`, and no node and no input of that name is known (read a node of that name with `nodes['node-1'].output`)",
+            "W0241 4:42 nodes[1].config.command: an expression reads `node_1`, which is neither a node nor an input (read a node of that name with `nodes['node-1'].output`)",
         ],
     );
 }
@@ -186,7 +186,7 @@ fn a_loop_that_is_cut_short_says_so() {
         &["l: loop {loopType: count, dataSource: 5, maxIterations: 3}", "a: delay {duration: 1}"],
         &["l.body -> a"],
         &[
-            "W0245 3:61 nodes[0].config.dataSource: node `l` is to run 5 times, and `maxIterations` is 3 (it runs 3 times; raise `maxIterations`, or leave it out)",
+            "W0245 3:61 nodes[0].config.dataSource: node `l` is to run 5 times, and `maxIterations` is 3 (it runs 3 times; raise `maxIterations`, or omit it)",
         ],
     );
     warned(

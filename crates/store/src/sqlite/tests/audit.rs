@@ -1,4 +1,4 @@
-//! Who did something is written by the transaction that does it: both are there, or neither.
+//! Tests that a change and its audit row are written by one transaction: both exist, or neither.
 
 use super::Folder;
 use crate::access::{Access as _, Audit, AuditQuery, Author, StoredTenant, TenantLimits};
@@ -69,7 +69,7 @@ fn secret(version: u32) -> StoredSecret {
 /// A change of each kind, on a store where it can be made.
 type Change = fn(&Folder) -> StoreResult<()>;
 
-/// How it is called, the change, and the rows that it makes or takes away.
+/// Name, the change, and the rows that it adds or removes.
 const CHANGES: [(&str, Change, &str); 5] = [
     (
         "workflow.create",
@@ -133,7 +133,7 @@ fn a_change_and_who_made_it_are_written_together() {
     }
 }
 
-/// Whatever ends it between the two, here the row about it, takes the change with it.
+/// A failure between the two, here of the audit row, also undoes the change.
 #[test]
 fn without_the_row_about_it_there_is_no_change() {
     for (action, change, rows) in CHANGES {

@@ -1,4 +1,4 @@
-//! The check finds what was done to a store behind its back, with its place, and goes on.
+//! Tests of the check: it finds changes that were made to a store directly, with their place, and continues.
 
 use super::{Folder, worlds, write};
 use crate::check::{Problem, Report, check};
@@ -40,7 +40,7 @@ fn a_sound_store_has_no_problems() {
     assert!(report.records > 12, "{report:?}");
 }
 
-/// Something is done to the second execution: only it is reported, as `expected` says, and the others are still checked.
+/// Changes the second execution: only it is reported, as `expected` states, and the others are still checked.
 fn finds(sql: &str, expected: &[&str]) {
     let folder = store().copy();
     let changed = folder.raw().execute_batch(sql);

@@ -11,7 +11,7 @@ use windlass_kernel::ExecutionId;
 
 const SECTOR: usize = 512;
 
-/// Two batches: the first was answered, the second was on its way. Gives the log before and after the second.
+/// Writes two batches: the first was answered, the second was in progress. Returns the log before and after the second.
 struct Torn {
     folder: Folder,
     before: Vec<u8>,
@@ -25,7 +25,7 @@ fn torn(log_begins_anew: bool) -> Torn {
     let mut store = folder.open();
     let mut worlds = worlds(&mut store);
     if log_begins_anew {
-        // From now on the log is written over what is in it.
+        // From now on the log is overwritten from its beginning.
         store.write(&[Write::Define(Box::new(definition("circle", "circle", &circle())))]).unwrap();
         for n in 0..30 {
             let (mut world, created) = World::create(&circle(), 100 + n);
@@ -154,7 +154,7 @@ fn a_row_that_must_be_there_and_is_not_stops_the_writer() {
     assert!(matches!(&error, StoreError::Corrupt(what) if what.contains("(K1)")), "{error}");
     let again = store.write(&[]).unwrap_err();
     assert!(again.to_string().contains("an earlier write failed"), "{again}");
-    // Nothing of the batch is kept, and nothing of it keeps others from writing.
+    // Nothing of the batch is stored, and it does not prevent other writes.
     let mut reader = store.reader().unwrap();
     assert_eq!(reader.load(worlds[0].id()).unwrap().unwrap().state, before);
     let mut other = folder.open();

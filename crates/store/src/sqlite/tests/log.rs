@@ -14,7 +14,7 @@ fn log_pages(folder: &Folder) -> u64 {
     std::fs::metadata(log_of(&folder.path())).map_or(0, |file| file.len()) / PAGE
 }
 
-/// An execution that goes on for ever.
+/// An execution that never ends.
 fn begun(store: &mut Sqlite) -> World {
     let (world, created) = World::create(&circle(), 1);
     write(store, [created]);
@@ -73,6 +73,6 @@ fn short_readers_are_waited_for() {
     }
     drop(stop);
     reading.join().unwrap();
-    // Without beginning anew it would have thousands.
+    // Without a new beginning it would have thousands.
     assert!(log_pages(&folder) < 1_500, "{} pages", log_pages(&folder));
 }

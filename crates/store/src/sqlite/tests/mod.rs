@@ -34,12 +34,12 @@ impl Folder {
         Sqlite::open(&self.path()).unwrap()
     }
 
-    /// The database beside the store that SQLite itself sees.
+    /// Opens the database of the store with SQLite directly.
     fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
 
-    /// A store as a version that knew so many steps of the schema made it.
+    /// Creates a store in the version with this number of schema steps.
     fn older(&self, steps: u32) -> rusqlite::Connection {
         let raw = self.raw();
         (0..steps).for_each(|done| crate::sqlite::migrate::apply_next(&raw, done).unwrap());

@@ -1,4 +1,4 @@
-//! What is opened, and what is refused.
+//! Tests of files that can be opened, and of files that are refused.
 
 use super::{Folder, log_of, worlds, write};
 use crate::access::{Access as _, TenantLimits};

@@ -1,4 +1,4 @@
-//! Secrets beside a store that is open, and in stores of earlier versions.
+//! Tests of secrets while a store is open, and in stores of earlier versions.
 
 use super::Folder;
 use crate::secrets::{Secrets as _, StoredSecret};

@@ -71,7 +71,7 @@ impl Stop {
             (LATE, _) => {
                 let seconds = STATEMENT_TIME.as_secs();
                 let message =
-                    format!("the statement took longer than {seconds} s and was stopped; make it do less");
+                    format!("the statement took longer than {seconds} s and was stopped; reduce its work");
                 Some(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message))
             }
             (FULL, Some(database)) => Some(database.full()),

@@ -53,9 +53,7 @@ fn execute(opened: &Opened, work: &Statement) -> Result<Vec<u8>, Trouble> {
     }
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     if let Some((_, twice)) = columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name)) {
-        return Err(
-            invalid(format!("two columns are called `{twice}`; give one another name with AS")).into()
-        );
+        return Err(invalid(format!("two columns have the name `{twice}`; rename one with AS")).into());
     }
     // Written at once as text: as values, many small cells would take a hundred times their size.
     let names: Vec<String> = columns.iter().map(|name| format!("{}:", json!(name))).collect();
@@ -110,7 +108,7 @@ fn too_large() -> Box<Failure> {
     failure(
         ErrorClass::Validation,
         "RESULT_TOO_LARGE",
-        format!("the rows have more than {ROWS_BYTES_MAX} bytes; ask for fewer"),
+        format!("the rows have more than {ROWS_BYTES_MAX} bytes; select fewer rows"),
     )
 }
 
@@ -140,7 +138,7 @@ pub(super) fn trouble(error: &rusqlite::Error, statement: &Statement) -> Box<Fai
         }
         (ErrorCode::OutOfMemory, _) => {
             let message = format!(
-                "{message}: it needs more memory than a statement may have; make it work on less at a time"
+                "{message}: it needs more memory than a statement may have; process less data at a time"
             );
             failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
         }

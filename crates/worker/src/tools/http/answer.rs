@@ -107,7 +107,7 @@ fn too_large(hop: &Request) -> Box<Failure> {
     let (asked, max) = (hop.describe(), hop.response_max);
     let message = match max {
         RESPONSE_MAX_MOST.. => {
-            format!("the answer to {asked} is larger than {max} bytes, the most that a worker takes")
+            format!("the answer to {asked} is larger than {max} bytes, which is the maximum")
         }
         _ => format!("the answer to {asked} is larger than {max} bytes; `max_response_bytes` allows more"),
     };
@@ -149,7 +149,7 @@ fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
     let asked = hop.describe();
     match error {
         Unusable::NoJson(error) => {
-            let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
+            let message = format!("the answer to {asked} is declared as JSON and cannot be parsed: {error}");
             let mut failed = failure(ErrorClass::Validation, "RESPONSE_NOT_JSON", message);
             failed.details = json!({ "body": excerpt });
             failed

@@ -88,7 +88,7 @@ fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<F
     let Some(url) = target else {
         let location = shown(&String::from_utf8_lossy(location.as_bytes()));
         let message =
-            format!("{} was redirected to `{location}`, which is no address for it", hop.describe());
+            format!("{} was redirected to `{location}`, which is not a valid address", hop.describe());
         return Err(failure(ErrorClass::Validation, "BAD_REDIRECT", message));
     };
     let mut next = Request { url, ..hop.clone() };

@@ -106,10 +106,10 @@ impl Agent<'_> {
     fn within_limits(&self, state: &State) -> Result<(), Box<Failure>> {
         let Config { max_iterations, max_total_tokens, .. } = self.config;
         let exceeded = if state.rounds >= max_iterations {
-            format!("the agent has not come to an end after {max_iterations} iterations")
+            format!("the agent did not finish within {max_iterations} iterations")
         } else if max_total_tokens.is_some_and(|max| state.tokens >= max) {
             format!(
-                "the agent has used {} tokens, and may use {}",
+                "the agent used {} tokens, and its limit is {}",
                 state.tokens,
                 max_total_tokens.unwrap_or_default()
             )
@@ -138,7 +138,7 @@ impl Agent<'_> {
                 self.keep(state).await?;
                 return Err(failed);
             }
-            let said = format!("{}; it is asked again in {} s", failed.message, wait.as_secs());
+            let said = format!("{}; the request is repeated in {} s", failed.message, wait.as_secs());
             self.desk.lines.say(Level::Warn, &said, None).await;
             let mut halt = self.halt.clone();
             tokio::select! {

@@ -157,7 +157,7 @@ impl Pieces {
         }
         let piece: Value = serde_json::from_str(data).map_err(|error| error.to_string())?;
         if let Some(error) = piece.get("error").filter(|error| !error.is_null()) {
-            return Err(format!("the server broke off: {error}"));
+            return Err(format!("the server ended the stream early: {error}"));
         }
         if let Some(model) = piece["model"].as_str() {
             self.model = Some(model.to_owned());
@@ -196,7 +196,7 @@ impl Pieces {
 
     pub(super) fn end(self) -> Result<Answer, String> {
         if !self.over && self.finish.is_none() {
-            return Err("it broke off before its end".to_owned());
+            return Err("it ended early".to_owned());
         }
         let Pieces { text, calls, finish, model, usage, .. } = self;
         checked(Answer { text, calls: calls.into_values().collect(), finish, model, usage })
@@ -280,7 +280,7 @@ mod tests {
         );
         let mut cut = Pieces::default();
         cut.push(&piece(json!({ "content": "Hel" }), Value::Null)).unwrap();
-        assert_eq!(cut.end().unwrap_err(), "it broke off before its end");
+        assert_eq!(cut.end().unwrap_err(), "it ended early");
         assert!(Pieces::default().push("nonsense").is_err());
     }
 }

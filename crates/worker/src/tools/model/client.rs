@@ -80,7 +80,7 @@ impl Model {
             failure(
                 ErrorClass::Policy,
                 "EGRESS_REFUSED",
-                format!("the model at {} is not asked: {refused}", self.place()),
+                format!("the model at {} was not called: {refused}", self.place()),
             )
         })?;
         let client = clients
@@ -182,7 +182,7 @@ impl Model {
         let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
         let refused = causes.clone().find(|cause| cause.is::<crate::egress::Refused>());
         let root = refused.or(causes.last()).map(|cause| shown(&cause.to_string())).unwrap_or_default();
-        let message = format!("the model at {} could not be asked: {root}", self.place());
+        let message = format!("the model at {} could not be reached: {root}", self.place());
         match () {
             () if refused.is_some() => failure(ErrorClass::Policy, "EGRESS_REFUSED", message),
             () if error.is_timeout() => failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message),
@@ -191,13 +191,13 @@ impl Model {
     }
 
     fn silent(&self) -> Box<Failure> {
-        let message = format!("the model at {} said nothing for {} s", self.place(), SILENCE.as_secs());
+        let message = format!("the model at {} sent no data for {} s", self.place(), SILENCE.as_secs());
         failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
     }
 
     fn not_understood(&self, why: &str, body: &[u8], redactor: &Redactor) -> Box<Failure> {
         let why = shown(&redactor.text(why));
-        let message = format!("the answer of the model at {} is not understood: {why}", self.place());
+        let message = format!("the answer of the model at {} is not valid: {why}", self.place());
         let mut failed = failure(ErrorClass::Transient5xx, "PROVIDER_ERROR", message);
         failed.details = json!({ "body": excerpt(body, redactor) });
         failed

@@ -113,7 +113,7 @@ fn check_required(input: &StepInput) -> Result<(), Box<Failure>> {
     }
     let why = match &input.binding {
         Binding::Ref { text, .. } => format!("`{text}` has no value"),
-        Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => "nothing binds it".to_owned(),
+        Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => "it is not bound".to_owned(),
     };
     Err(failure(
         ErrorClass::Validation,

@@ -58,7 +58,8 @@ impl Trouble {
     fn of_server(error: &DbError) -> Trouble {
         let state = error.code().code();
         let (class, code) = classed(state);
-        let mut failed = failure(class, code, format!("postgres says: {} ({state})", shown(error.message())));
+        let mut failed =
+            failure(class, code, format!("postgres reported: {} ({state})", shown(error.message())));
         failed.details = details(error, state);
         Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
     }

@@ -9,9 +9,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check {
-    /// It does the same as the reference.
+    /// It has the same effect as the reference.
     Same,
-    /// It runs no value.
+    /// It executes no value.
     Safe,
 }
 

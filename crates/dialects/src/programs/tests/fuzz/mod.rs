@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use windlass_expr::Template;
 
-/// Of each fuzzer.
+/// Time for each fuzzer.
 const SECONDS: u64 = 10;
 
 /// Words for values in the reference: no program has them for another reason.
@@ -29,9 +29,9 @@ fn number(name: &str, default: u64) -> u64 {
         .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
-/// What became of a case.
+/// Result of a case.
 enum Verdict {
-    /// It says nothing: no program, or refused.
+    /// No result: the program is not valid, or was refused.
     Skipped,
     Held,
     /// The story of a failure.

@@ -82,7 +82,7 @@ const PIECES: &[&str] = &[
     "text",
 ];
 
-/// Not empty, without NUL, and not ending with a newline, which `$( )` would cut off.
+/// Values that are not empty, have no NUL, and do not end with a newline, which `$( )` would remove.
 pub(super) fn hostile(random: &mut Random) -> String {
     if random.below(5) == 0 {
         return "a[$(PWN)]".to_owned();

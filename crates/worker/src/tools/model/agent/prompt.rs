@@ -13,7 +13,7 @@ const VALUE_MAX: usize = 4 * 1024;
 
 const TOOLS: &str = "You run nodes of a workflow. Each tool is a node; call the ones you need, with their inputs, and \
                      read their results. `skip_node` says that a node will not be needed, `pause_execution` waits for a \
-                     person, `fail_execution` gives up. When you are done, answer with a text and call no tool.";
+                     person, `fail_execution` fails the execution. When you are done, answer with a text and call no tool.";
 const REACT: &str = "Before each call say your thought in one line that begins with `Thought:`. After each result say what \
                      you observed in one line that begins with `Observation:`.";
 

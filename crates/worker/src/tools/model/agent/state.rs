@@ -43,7 +43,7 @@ impl State {
     pub(super) fn read(memo: &Value) -> Result<State, Box<Failure>> {
         State::deserialize(memo).map_err(|error| {
             let message =
-                format!("where the agent stood cannot be read: {error}; use workers of one version");
+                format!("the stored state of the agent cannot be read: {error}; use workers of one version");
             failure(ErrorClass::Validation, "INVALID_CURSOR", message)
         })
     }

@@ -73,9 +73,9 @@ impl Toolbox {
         let fail = json!({ "type": "object", "required": ["message"],
             "properties": { "message": text("What went wrong"), "code": text("A code for it") } });
         let own = [
-            function(SKIP, "Says that a node will not be needed in this execution", skip),
-            function(PAUSE, "Waits until a person lets the execution go on", reason()),
-            function(FAIL, "Gives up: the whole execution fails", fail),
+            function(SKIP, "Reports that a node will not be needed in this execution", skip),
+            function(PAUSE, "Pauses until a person resumes the execution", reason()),
+            function(FAIL, "Fails the whole execution", fail),
         ];
         nodes.chain(own).collect()
     }
@@ -167,7 +167,8 @@ impl Toolbox {
 
 fn given_up(args: &Value, desk: &Desk) -> Failure {
     let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or("AGENT_FAILED");
-    let message = args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent gave up");
+    let message =
+        args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent failed the execution");
     let mut failed = *output::from_error(&json!({ "code": code, "message": message }));
     redact_failure(&desk.kit.keeper.redactor(), &mut failed);
     failed
@@ -189,7 +190,7 @@ async fn describe_answer(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<
             return Err(failure(
                 ErrorClass::Unknown,
                 "STOPPED",
-                "the agent's work was given to someone else or has ended",
+                "the agent's work was reassigned or has ended",
             ));
         }
     })

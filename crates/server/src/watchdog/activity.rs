@@ -21,7 +21,7 @@ impl Turns {
 }
 
 #[derive(Debug)]
-pub(crate) struct ThreadHand {
+pub(crate) struct ThreadActivity {
     pub thread: &'static str,
     /// Number of its line in the record.
     place: u64,
@@ -39,22 +39,22 @@ pub(crate) struct State {
     written: bool,
 }
 
-impl ThreadHand {
+impl ThreadActivity {
     pub(crate) fn new(
         thread: &'static str,
         place: u64,
         record: Arc<Record>,
         turns: Arc<Turns>,
-    ) -> ThreadHand {
+    ) -> ThreadActivity {
         record.write(place, thread, None, false);
-        ThreadHand { thread, place, record, turns, state: Mutex::default() }
+        ThreadActivity { thread, place, record, turns, state: Mutex::default() }
     }
 
     pub(crate) fn state(&self) -> State {
         *self.lock()
     }
 
-    fn take(&self, execution: ExecutionId) {
+    fn note_execution(&self, execution: ExecutionId) {
         let mut state = self.lock();
         let is_new = state.execution != Some(execution);
         *state = State { since: Some(self.turns.now()), execution: Some(execution), written: state.written };
@@ -69,7 +69,7 @@ impl ThreadHand {
         super::fault::strike(self.thread, execution);
     }
 
-    fn put_down(&self, since: Option<u64>) {
+    fn end_execution(&self, since: Option<u64>) {
         let mut state = self.lock();
         if state.written {
             self.record.write(self.place, self.thread, None, false);
@@ -100,30 +100,30 @@ impl ThreadHand {
     }
 }
 
-impl windlass_engine::Hand for ThreadHand {
-    fn take(&self, execution: ExecutionId) {
-        self.take(execution);
+impl windlass_engine::Activity for ThreadActivity {
+    fn begin_execution(&self, execution: ExecutionId) {
+        self.note_execution(execution);
     }
 
-    fn work(&self) {
-        self.put_down(Some(self.turns.now()));
+    fn begin_work(&self) {
+        self.end_execution(Some(self.turns.now()));
     }
 
-    fn rest(&self) {
-        self.put_down(None);
+    fn begin_wait(&self) {
+        self.end_execution(None);
     }
 }
 
-impl windlass_worker::Hand for ThreadHand {
-    fn take(&self, unit: Unit) {
-        self.take(ExecutionId(unit.execution));
+impl windlass_worker::Activity for ThreadActivity {
+    fn begin_unit(&self, unit: Unit) {
+        self.note_execution(ExecutionId(unit.execution));
     }
 
-    fn work(&self) {
-        self.put_down(Some(self.turns.now()));
+    fn begin_work(&self) {
+        self.end_execution(Some(self.turns.now()));
     }
 
-    fn rest(&self) {
-        self.put_down(None);
+    fn begin_wait(&self) {
+        self.end_execution(None);
     }
 }
