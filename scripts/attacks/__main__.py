@@ -31,7 +31,7 @@ def arguments():
     parser.add_argument("names", nargs="*", help="attacks to run; all by default")
     parser.add_argument("--quick", action="store_true", help="leave out attacks that wait for limits of many seconds")
     parser.add_argument("--list", action="store_true", help="list the attacks")
-    parser.add_argument("--seconds", type=float, default=3, help="how long one attack goes on (default 3)")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of one attack (default 3)")
     parser.add_argument("--memory-mib", type=int, default=1024, help="bound on the server's peak memory (default 1024)")
     parser.add_argument("--p99-ms", type=float, default=5000,
                         help="bound on the other tenant's requests at the 99th percentile (default 5000; 250 by hand "

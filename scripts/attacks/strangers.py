@@ -113,7 +113,7 @@ def hooks_of_others(stage):
 
 
 def weaker_approvals(stage):
-    """Approvals: a rejected approval takes no plain edge, whatever the caller chooses."""
+    """Approvals: a rejected approval takes no plain edge, for every input of the caller."""
     nodes = [{"id": "start", "type": "trigger"}, {"id": "ask", "type": "approval", "config": {"message": "Pay?"}},
              {"id": "pay", "type": "filter", "config": {"dataSource": "{{ [1] }}", "condition": "true"}}]
     edges = [{"source": "start", "target": "ask"}, {"source": "ask", "target": "pay"}]

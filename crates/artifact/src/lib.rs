@@ -103,7 +103,7 @@ pub fn key(value: &Value) -> Option<&str> {
     digest(key).map(|_| key)
 }
 
-/// Returns the name of the secret that a handle stands for.
+/// Returns the name of the secret in a handle.
 #[must_use]
 pub fn secret(value: &Value) -> Option<&str> {
     match value.as_object() {

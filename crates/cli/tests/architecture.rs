@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
+/// Crates of the workspace that a crate may use. A new crate needs a row.
 const USES: [(&str, &[&str]); 18] = [
     ("artifact", &[]),
     ("duties", &[]),
@@ -50,7 +50,7 @@ const USES: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// Crates from outside that a pure crate may use. None of them does IO for it.
+/// Crates from outside that a pure crate may use. They do no IO for it.
 const OUTSIDE: [(&str, &[&str]); 7] = [
     ("artifact", &["serde_json", "sha2"]),
     ("duties", &["serde"]),

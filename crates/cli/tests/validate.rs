@@ -1,4 +1,4 @@
-//! `windlass validate` from outside: exit codes, what goes where, JSON.
+//! `windlass validate` from outside: exit codes, output streams, JSON.
 
 use serde_json::{Value, json};
 use std::io::Write;

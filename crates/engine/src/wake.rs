@@ -133,7 +133,7 @@ pub enum GroupCall {
     /// Compares a report with the one that was accepted under its fence (R16); it changes nothing. Answered with a
     /// verdict.
     Repeat { session: SessionKey, report: Box<protocol::Report> },
-    /// Gives units back that never reached the worker.
+    /// Returns units that never reached the worker.
     Return { session: SessionKey, units: Vec<protocol::Unit> },
     /// Directs orders of the session to the caller, as after a registration.
     Attach { session: SessionKey },

@@ -52,7 +52,7 @@ fn refused_requests_and_reads_of_secrets_are_written_down() {
 
 #[test]
 fn an_edited_audit_log_is_found_out() {
-    // Removes or changes one row, as somebody with the file would.
+    // Removes or changes one row, like an attacker with access to the file.
     for (change, named) in [
         ("UPDATE audit SET actor = 'user_other' WHERE seq = ?1", "row"),
         ("DELETE FROM audit WHERE seq = ?1", "row"),

@@ -6,8 +6,8 @@ use reqwest::blocking::RequestBuilder;
 use reqwest::{Method, StatusCode};
 use std::time::{Duration, Instant};
 
-/// What `POST /validate` may take of a server, whatever is sent. One unoptimised compilation of what is allowed takes up
-/// to 100 MiB, and two run at once.
+/// Maximum memory of a server under requests to `POST /validate`. One unoptimised compilation takes up to 100 MiB, and
+/// two run at once.
 const MEMORY_MAX_MIB: u64 = 500;
 
 /// An answer of another tenant. It took minutes before; this allows for a machine that runs other tests.

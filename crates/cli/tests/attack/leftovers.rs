@@ -6,7 +6,7 @@ use reqwest::Method;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-/// Writes the number of a process that has left everything behind, then goes on with `rest`.
+/// Writes the number of a process that has left everything behind, then continues with `rest`.
 fn runaway(stage: &Stage, file: &str, rest: &str) -> Value {
     let path = stage.place.path(file).display().to_string();
     let script = format!(

@@ -1,5 +1,5 @@
 //! Names of a definition as keys that callers choose: an input, a patch, a retry, a parent or a hook's body must not
-//! stand in for the result of a step or for a stored secret.
+//! replace the result of a step or a stored secret.
 
 use crate::rig::{read_answer, until};
 use crate::stage::Stage;

@@ -1,4 +1,4 @@
-//! Executions that take the process down, or make it stand still, again after every start.
+//! Executions that end the process, or block it, again after every start.
 
 use crate::rig::{Place, Running, Server, playbook, read_answer, until};
 use crate::stage::Stage;
@@ -70,7 +70,7 @@ fn an_execution_that_kills_the_process_every_time_is_left_out_and_the_rest_goes_
     until_status(&server, &other, "completed");
     let metrics = server.get("/metrics").text().unwrap();
     assert!(metrics.contains("windlass_quarantined_executions 1"), "{metrics}");
-    // Whatever is asked of it is refused, and says what helps.
+    // All requests for it are refused, and the message has the repair.
     for path in ["cancel", "pause", "resume"] {
         let (status, refused) = server.post(&format!("/api/v1/executions/{poison}/{path}"), &json!({}));
         assert_eq!(
@@ -138,7 +138,7 @@ fn an_execution_that_hangs_the_pool_is_seen_ends_the_process_and_is_left_out() {
     assert_eq!(quarantined(&place), Vec::<String>::new());
 }
 
-/// A process that is killed says nothing against work that makes progress, whatever it had in hand.
+/// A process that is killed is no sign of a defect if its work makes progress.
 #[test]
 fn work_that_goes_on_is_never_left_out_however_often_the_process_is_killed() {
     let place = Place::new();
@@ -149,7 +149,7 @@ fn work_that_goes_on_is_never_left_out_however_often_the_process_is_killed() {
     let mut named = 0;
     for _ in 0..8 {
         let before = get(&server, &id).1["progress"].clone();
-        until("it goes on", || {
+        until("it continues", || {
             let now = get(&server, &id).1;
             (now["progress"] != before || now["status"] != "queued").then_some(())
         });

@@ -194,7 +194,7 @@ fn a_step_cannot_look_into_the_process_of_the_server() {
     const NOBODY: u32 = 65_534;
     let place = Place::new();
     let mut command = place.server_command();
-    // Root may look into every process; so the server is somebody else.
+    // Root may read the memory of every process, so the server runs as another user.
     if rustix::process::getuid().is_root() {
         chown(place.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
         command.uid(NOBODY).gid(NOBODY);

@@ -52,7 +52,7 @@ impl Deaf {
         Deaf(stream)
     }
 
-    /// Asks for a path on each of so many streams, and returns how many were answered with 200.
+    /// Requests a path on this number of streams, and returns how many were answered with 200.
     fn asks(&mut self, token: &str, path: &str, count: u32) -> u32 {
         let mut block = vec![0x82, 0x86];
         push_field(&mut block, 1, "localhost");

@@ -43,7 +43,7 @@ fn pbk_23_a_thousand_parallel_iterations_never_exceed_their_cap_and_route_once()
             _ => None,
         }
     });
-    assert_eq!(widest(journal), CAP, "as the journal tells it");
+    assert_eq!(widest(journal), CAP, "according to the journal");
 }
 
 /// The most that had begun and not ended; `true` begins one.

@@ -11,7 +11,7 @@ enum Control {
     Pause,
     Cancel,
     Patch,
-    /// The worker and the engine end in order, and another process goes on.
+    /// The worker and the engine end in order, and another process continues.
     Interrupt,
     /// Everything is killed at once.
     Kill,
@@ -22,7 +22,7 @@ enum Control {
 const CONTROLS: [Control; 6] =
     [Control::Pause, Control::Cancel, Control::Patch, Control::Interrupt, Control::Kill, Control::Fork];
 
-/// How it ends, and what its steps wrote; `(x y)` stand in either order.
+/// End of the execution, and the output of its steps; `(x y)` allows both orders.
 const EXPECTED: [(&str, [&str; 6]); 8] = [
     (
         "running",
@@ -121,7 +121,7 @@ fn every_control_in_every_situation_ends_as_the_table_says() {
         .iter()
         .zip(&EXPECTED)
         .flat_map(|(situation, (name, row))| {
-            assert_eq!(situation.name, *name, "the rows stand in this order");
+            assert_eq!(situation.name, *name, "the rows are in this order");
             CONTROLS.iter().zip(row).map(move |(control, expected)| (*situation, *control, *expected))
         })
         .collect();
@@ -138,13 +138,13 @@ fn every_control_in_every_situation_ends_as_the_table_says() {
                         let name = situation.name;
                         let output =
                             format!("{name} × {control:?}:\n  expected {expected}\n  found    {found}");
-                        wrong.lock().expect("nobody panicked").push(output);
+                        wrong.lock().expect("no thread panicked").push(output);
                     }
                 }
             });
         }
     });
-    let wrong = wrong.into_inner().expect("nobody panicked");
+    let wrong = wrong.into_inner().expect("no thread panicked");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -179,7 +179,7 @@ fn cross(situation: &Situation, control: Control) -> String {
     }
     let Reached { place, running, id } = at;
     let (code, _, err) = running.end();
-    // At a gate nobody is at work any more; else the program tells what became of it.
+    // At a gate no step runs; otherwise the program reports its end.
     match control {
         Control::Interrupt if situation.name != "gate" => assert_eq!(code, Some(130), "{err}"),
         Control::Kill | Control::Interrupt => {}
@@ -217,12 +217,12 @@ fn pid(line: &str) -> Pid {
     line.parse().ok().and_then(Pid::from_raw).expect("the id of a process")
 }
 
-/// What runs may end. At the gate that is nobody.
+/// Programs that may end. At the gate there are none.
 fn release(at: &Reached) {
     at.place.write("go", "");
 }
 
-/// The retried execution stands at the same gate.
+/// The retried execution waits at the same gate.
 fn open_gate(place: &crate::rig::Place, output: &serde_json::Value) -> serde_json::Value {
     assert_eq!(output["status"], "paused");
     let id = output["executionId"].as_str().expect("an id");

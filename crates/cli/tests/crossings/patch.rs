@@ -42,8 +42,8 @@ fn pbk_06_a_patch_wakes_exactly_the_tokens_it_enables_and_a_kill_right_after_los
     until("the steps have begun", || (place.lines("output") == ["begun"]).then_some(()));
     assert_eq!(gates(&place, &id), ["red", "red", "blue", "both"]);
     place.windlass(&["executions", "patch", &id, "other=1"]).expect(0);
-    assert_eq!(gates(&place, &id), ["red", "red", "blue", "both"], "nobody looks at that key");
-    // The answer is the promise: whatever is killed after it, the tokens go on.
+    assert_eq!(gates(&place, &id), ["red", "red", "blue", "both"], "no gate reads that key");
+    // The answer is a promise: if the process is killed after it, the tokens still continue.
     place.windlass(&["executions", "patch", &id, "red=true"]).expect(0);
     running.signal(Signal::KILL);
     running.end();

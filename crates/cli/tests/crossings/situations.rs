@@ -7,8 +7,8 @@ use serde_json::Value;
 pub struct Situation {
     pub name: &'static str,
     pub definition: &'static str,
-    /// Other definitions beside it.
-    pub beside: &'static [(&'static str, &'static str)],
+    /// Further definitions in the folder.
+    pub others: &'static [(&'static str, &'static str)],
     /// Lines that are there when it has been reached.
     pub reached: &'static [&'static str],
     /// What its one entry says then.
@@ -24,7 +24,7 @@ pub const RUNNING: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["x"],
     status: "running",
 };
@@ -40,7 +40,7 @@ pub const SEQUENTIAL: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["x1"],
     status: "running",
 };
@@ -54,12 +54,12 @@ pub const PARALLEL: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["x", "x"],
     status: "running",
 };
 
-/// Between two tries of a task. A wait of more than five seconds gives the slot back.
+/// Wait between two tries of a task. A wait of more than five seconds releases the slot.
 pub const BACKOFF: Situation = Situation {
     name: "backoff",
     definition: "workflow:
@@ -74,7 +74,7 @@ pub const BACKOFF: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["x"],
     status: "retrying",
 };
@@ -94,7 +94,7 @@ pub const RETRYING: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["x1", "x2"],
     status: "running",
 };
@@ -109,7 +109,7 @@ pub const GATE: Situation = Situation {
   next: y
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[],
+    others: &[],
     reached: &["a"],
     status: "paused",
 };
@@ -120,7 +120,7 @@ pub const CHILD: Situation = Situation {
 - {step: x, tool: {kind: playbook, path: child}, next: y}
 - {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
-    beside: &[(
+    others: &[(
         "child.yaml",
         "workflow:
 - step: inner
@@ -139,7 +139,7 @@ workflow:
 - step: x
   tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
 ",
-    beside: &[],
+    others: &[],
     reached: &["a", "x"],
     status: "running",
 };
@@ -157,7 +157,7 @@ pub struct Reached {
 impl Situation {
     pub fn reach(&self) -> Reached {
         let place = Place::playing(self.definition);
-        for (file, text) in self.beside {
+        for (file, text) in self.others {
             place.write(file, &playbook("tested", text));
         }
         let mut running = place.start(&["run", "play.yaml"]);
@@ -174,7 +174,7 @@ impl Reached {
         self.place.windlass(&["executions", "get", &self.id, "--json"]).expect(0).json()
     }
 
-    /// Of the step that is in question, or of the execution where it stands at a gate.
+    /// Status of the step in question, or of the execution if it waits at a gate.
     fn status(&self) -> String {
         let output = self.get();
         let entries = output["nodeExecutions"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Time that is over, where a step runs, waits or stands at a gate.
+//! Timeouts of steps that run, wait or are at a gate.
 
 use crate::rig::{Place, is_gone, playbook, process_of, until};
 use serde_json::Value;

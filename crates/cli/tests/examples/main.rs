@@ -64,7 +64,7 @@ impl Shop {
         let mut process = command.spawn().expect("python3 runs");
         let mut line = String::new();
         let stdout = process.stdout.as_mut().expect("a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
+        BufReader::new(stdout).read_line(&mut line).expect("it prints its address");
         Shop { process, address: format!("shop={}", line.trim()) }
     }
 }
@@ -205,7 +205,7 @@ fn secret_is_used_and_nowhere_to_be_seen() {
     assert_eq!(
         run(&place, "secret", &[&shop.address], 1)["status"],
         "failed",
-        "nobody has reported the secret yet"
+        "the secret is not reported yet"
     );
     place.given(&["secrets", "set", "shop-key"], "open-sesame").expect(0);
     let output = run(&place, "secret", &[&shop.address], 0);

@@ -1,5 +1,5 @@
-//! The real program on a real disk, killed at random moments and started again, and stopped by a disk that takes no
-//! more. Whatever happens, every execution comes to its end and no step that was committed runs again.
+//! The real program on a real disk, killed at random moments and restarted, and stopped by a full disk. Every execution
+//! must end, and no committed step may run again.
 
 mod ledger;
 mod place;

@@ -59,7 +59,7 @@ impl Place {
         CommandOutput::of(command)
     }
 
-    /// No file may grow beyond these bytes; whoever tries gets an error.
+    /// Maximum size of a file; larger writes fail.
     pub fn limited(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> CommandOutput {
         let blocks = bytes / 512;
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");

@@ -1,5 +1,5 @@
-//! The command line against a server: every command tells the same there as in a folder, and what goes wrong on the
-//! way is reported.
+//! The command line with a server: every command has the same output there as in a folder, and failures of the
+//! connection are reported.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

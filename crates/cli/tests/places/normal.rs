@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Only a server has these, and the last only a folder.
 const SERVERS_ONLY: [&str; 3] = ["links", "estimatedCompletion", "keyId"];
-/// Whoever has the folder is its owner; at a server it is a user, over the API.
+/// In a folder the user is its owner; at a server it is a user of the API.
 const WHO: [&str; 4] = ["triggeredBy", "triggerType", "by", "trigger"];
 const TOOK: &str = "duration";
 const PREFIXES: [&str; 5] = ["exec_", "wf_", "sch_", "act_", "pl_"];

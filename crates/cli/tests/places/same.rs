@@ -1,4 +1,4 @@
-//! One story, output twice: in a folder, and at a server.
+//! One sequence of commands, run in a folder and at a server.
 
 use crate::normal::Normal;
 use crate::rig::{Place, playbook};
@@ -24,12 +24,12 @@ const CHILD: &str = "workload: {greeting: none}
 workflow:
 - {step: greet, tool: {kind: shell, command: 'echo {{ workload.greeting }}'}}
 ";
-/// Somebody has to approve.
+/// A person has to approve.
 const ASK: &str = "name: ask
 nodes:
 - {id: ask, type: approval, config: {message: may it}}
 ";
-/// Somebody has to confirm the end.
+/// A person has to confirm the end.
 const CONFIRM: &str = "schemaVersion: 1
 workflowId: confirm
 name: confirm
@@ -53,7 +53,7 @@ const BAD: &str = "workflow:
 /// What is asked, the exit code, and the name under which the id that was reported is kept for later rows.
 struct Row(&'static str, i32, &'static str);
 
-/// `$name` stands for an id that an earlier row output; `<` begins standard input.
+/// `$name` is an id that an earlier row output; `<` begins standard input.
 const STORY: &[Row] = &[
     Row("validate work.yaml --json", 0, ""),
     Row("validate bad.yaml --json", 2, ""),

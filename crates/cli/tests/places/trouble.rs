@@ -1,4 +1,4 @@
-//! What goes wrong on the way to a server.
+//! Failures of the connection to a server.
 
 use crate::rig::{Place, Running, Server, playbook, until};
 use rustix::process::Signal;
@@ -55,7 +55,7 @@ fn a_token_may_lie_in_a_file() {
 
 #[test]
 fn a_server_that_is_not_there_is_reported_with_its_address() {
-    // Nobody listens on the first port.
+    // There is no listener on the first port.
     let place = Place::new().variable("WINDLASS_URL", "http://127.0.0.1:1").variable("WINDLASS_TOKEN", "x");
     place.write("play.yaml", &playbook("play", "workflow:\n- {step: a}\n"));
     for args in

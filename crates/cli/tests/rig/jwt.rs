@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Signs with HS256, whatever the header says.
+/// Signs with HS256; the header may name another algorithm.
 pub fn sign(secret: &str, header: &Value, claims: &Value) -> String {
     let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let signed =

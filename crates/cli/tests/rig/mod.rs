@@ -1,5 +1,5 @@
-//! How every test starts the program: in a folder of its own, without the settings of whoever runs the tests, and never
-//! longer than the test lives. Test programs take it in by its path.
+//! Starts the program for every test: in its own folder, without the settings of the user who runs the tests, and not
+//! longer than the test runs. Test programs include this module by its path.
 
 mod books;
 pub mod jwt;

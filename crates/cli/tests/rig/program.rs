@@ -23,7 +23,7 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The program, without settings of whoever runs the tests.
+/// The program, without settings of the user who runs the tests.
 pub fn windlass() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     for (name, _) in std::env::vars_os() {
@@ -89,7 +89,7 @@ impl From<Output> for CommandOutput {
 pub struct Running {
     child: Child,
     stdout: ChildStdout,
-    /// Read by a thread of its own: a program whose words nobody takes comes to a halt.
+    /// Read by its own thread, because a program whose output is not read blocks.
     lines: Receiver<String>,
     /// What came on stderr so far.
     seen: Vec<String>,

@@ -1,4 +1,4 @@
-//! Playbooks that start playbooks, found beside the file that is run.
+//! Playbooks that start playbooks, found in the folder of the file that is run.
 
 use crate::rig::{Place, playbook, until};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn a_child_that_is_nowhere_is_reported_with_its_place_before_anything_runs() {
     assert_eq!((&child["valid"], &child["warnings"][0]["code"]), (&json!(true), &json!("W0251")));
 }
 
-/// What was not looked at is not said to be nowhere.
+/// A file that was not searched is not reported as missing.
 #[test]
 fn a_search_that_gave_up_says_so_and_how_to_be_found() {
     let place = Place::playing("workflow:\n- {step: a, tool: {kind: playbook, path: late}}\n");

@@ -1,4 +1,4 @@
-//! The programs and workflows on the pages of the manual, run as they stand there.
+//! Runs the programs and workflows of the documentation unchanged.
 
 use crate::rig::Place;
 use serde_json::{Value, json};

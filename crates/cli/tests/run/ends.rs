@@ -1,4 +1,4 @@
-//! How runs end: exit codes, what goes where, what is left behind.
+//! Ends of runs: exit codes, the output streams, files that remain.
 
 use crate::rig::Place;
 use serde_json::{Value, json};

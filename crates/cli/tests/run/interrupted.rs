@@ -3,7 +3,7 @@
 use crate::rig::{Place, Running, is_gone, playbook, process_of, until};
 use rustix::process::Signal;
 
-/// `first` ends at once; `second` lasts until somebody makes the file `go`.
+/// `first` ends at once; `second` ends when the file `go` exists.
 const TWO: &str = "workflow:
 - step: first
   tool: {kind: shell, command: 'echo first >> output'}

@@ -1,4 +1,4 @@
-//! Values that are too large for a journal: kept beside it, read through their references, and never in the way.
+//! Values that are too large for a journal: stored apart, and read through their references.
 
 use crate::rig::{Place, until};
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ workflow:
   tool: {kind: python, args: {all: "{{ each.results }}"}, code: "result = [int(one['stdout']) for one in all]"}
 "#;
 
-/// The engine is killed when some are done: what they gave is still there, and none of them runs again.
+/// The engine is killed when some iterations are done: their results are kept, and none of them runs again.
 #[test]
 fn pbk_23_results_of_iterations_outlive_a_kill() {
     let place = Place::playing(EACH);

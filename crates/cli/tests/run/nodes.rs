@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A server that speaks chat completions: it gives these messages in turn and keeps what it was asked.
+/// A server for chat completions: it returns these messages in turn and records the requests.
 struct Model {
     port: u16,
     asked: Arc<Mutex<Vec<Value>>>,
@@ -49,7 +49,7 @@ fn answer(mut stream: TcpStream, asked: &Mutex<Vec<Value>>, message: Option<Valu
             "200 OK",
             json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": { "total_tokens": 10 } }),
         ),
-        None => ("400 Bad Request", json!({ "error": { "message": "nobody expects this question" } })),
+        None => ("400 Bad Request", json!({ "error": { "message": "unexpected request" } })),
     };
     let body = body.to_string();
     let head = format!(
@@ -149,7 +149,7 @@ fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
     running.end();
     assert_eq!(model.asked().len(), 2);
     let left = || std::fs::read_dir(place.path("data/work")).expect("the folder").count();
-    assert_eq!(left(), 1, "nobody could remove the folder of the node that ran");
+    assert_eq!(left(), 1, "the folder of the running node remains");
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
     assert_eq!(left(), 0, "the next process did");

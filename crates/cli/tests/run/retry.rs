@@ -3,7 +3,7 @@
 use crate::rig::{Place, until};
 use serde_json::Value;
 
-/// `check` fails until the file `go` is there; it and `last` wait for nobody.
+/// `check` fails until the file `go` exists; it and `last` do not wait.
 const CHAIN: &str = "workload: {n: 1}
 workflow:
 - step: first
@@ -39,7 +39,7 @@ fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
     assert_ne!(new["executionId"], old["executionId"]);
     assert_eq!(new["metadata"]["parentExecutionId"], old["executionId"]);
     assert_eq!(new["metadata"]["retryOf"], old["executionId"]);
-    // The old one stays as it was, the list tells where the new one came from, and the whole folder is sound.
+    // The old one is unchanged, the list shows the origin of the new one, and the whole folder is sound.
     let again = place.windlass(&["executions", "get", &id_of(&old), "--json"]).expect(0).json();
     assert_eq!(again, old);
     let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();

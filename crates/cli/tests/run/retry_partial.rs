@@ -127,7 +127,7 @@ fn a_child_that_failed_in_its_third_step_goes_on_there() {
     let plan = preview(&place, &old, &[]);
     assert_eq!(plan["runs"][0]["nodeId"], "call");
     let child = plan["runs"][0]["childExecutionId"].as_str().expect("the failed child").to_owned();
-    // It fails there again, and the retry of the retry goes on there too.
+    // It fails there again, and the retry of the retry continues there, too.
     let second = id_of(&retry(&place, &old, &["--json"], 1).json());
     place.write("go", "");
     let third = retry(&place, &second, &["--json"], 0).json();
@@ -147,7 +147,7 @@ fn a_child_that_failed_in_its_third_step_goes_on_there() {
     assert_eq!(place.lines("output").split_off(7), ["one", "two", "three", "after 3"]);
 }
 
-/// `check` fails whatever happens.
+/// `check` always fails.
 const BROKEN: &str = "workflow:
 - {step: first, tool: {kind: shell, command: 'echo first >> output'}, next: second}
 - {step: second, tool: {kind: shell, command: 'echo second >> output'}, next: check}

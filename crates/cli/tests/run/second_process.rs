@@ -1,4 +1,4 @@
-//! A second process beside one that holds the data folder.
+//! A second process while another one holds the data folder.
 
 use crate::rig::{Place, Running, until};
 use rustix::fs::{FlockOperation, flock};

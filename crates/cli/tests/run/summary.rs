@@ -153,7 +153,7 @@ workflow:
     assert!(run["outputs"]["inner"]["$artifact"].is_string(), "{run}");
 }
 
-/// The process is killed while the final step runs; the next one gives it the same summary.
+/// The process is killed while the final step runs; the next one passes it the same summary.
 #[test]
 fn a_final_step_has_the_same_results_after_a_crash() {
     let last = "- step: wrap

@@ -65,7 +65,7 @@ fn a_run_whose_child_waits_at_a_gate_ends_with_5_and_the_command_that_opens_it()
     place.windlass(&["admin", "check"]).expect(0);
 }
 
-/// Runs `calls`, whose child asks a person, answers and carries on.
+/// Runs `calls`, whose child asks a person, then answers and continues.
 fn answer_child(place: &Place) {
     place.write("asks.json", ASKS);
     place.write("calls.json", CALLS);
@@ -113,7 +113,7 @@ fn a_child_that_asks_a_person_is_named_with_its_question_at_a_server() {
     let (parent, child) = (id_of(&place, "calls"), id_of(&place, "asks"));
     let ran = ran.says(&format!("step ask of {child} waits for a person: Ship v2? (asked: owner, ann)"));
     ran.says(&format!("windlass executions approve {child} ask"));
-    // What a server carries on by itself is only waited for.
+    // Executions of a server continue by themselves, and are only waited for.
     place.windlass(&["run", "--resume", &parent]).expect(5).says(&format!("approve {child} ask"));
     place.windlass(&["executions", "approve", &child, "ask"]).expect(0);
     place.windlass(&["executions", "watch", &parent]).expect(0);

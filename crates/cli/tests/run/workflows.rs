@@ -224,7 +224,7 @@ fn an_error_handle_takes_the_failure_on() {
     assert_eq!((&output["outputs"]["stdout"], &output["errors"]), (&json!("SHELL_EXIT"), &json!([])));
 }
 
-/// Answers with these status lines, one connection each, and gives the requests it got.
+/// Answers with these status lines, one connection each, and returns the requests.
 fn server(answers: &'static [&'static str]) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));

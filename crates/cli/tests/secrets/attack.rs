@@ -164,7 +164,7 @@ fn a_step_that_is_carried_on_is_redacted_with_the_secrets_of_its_first_part() {
 ",
     );
     set(&place, "word", WORD);
-    // The delay is longer than a pause: the slot is given back, and another unit carries on after it.
+    // The delay is longer than a pause: the slot is released, and another unit continues after it.
     let output = place.run(&[], 0);
     assert_eq!(output["nodeExecutions"][0]["output"]["results"]["cat"]["stdout"], "[redacted]", "{output}");
 }

@@ -73,9 +73,9 @@ fn without_the_key_nothing_is_opened_and_nothing_is_written() {
     let place = Place::new();
     set(&place, "api", VALUE);
     let kept = fs::read(place.path("data/master.key")).expect("a key");
-    fs::remove_file(place.path("data/master.key")).expect("the key goes");
+    fs::remove_file(place.path("data/master.key")).expect("the key is removed");
     place.windlass(&["secrets", "rotate"]).expect(1).says("there is no master key");
-    // A new key is not made beside secrets that it does not open.
+    // A new key is not created if there are secrets that it cannot decrypt.
     try_set(&place, "other", VALUE.as_bytes()).expect(1).says("there is no master key");
     assert!(!place.path("data/master.key").exists());
     fs::write(place.path("data/master.key"), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
@@ -107,7 +107,7 @@ fn a_rotation_that_meets_a_broken_row_changes_nothing() {
     set(&place, "api", VALUE);
     set(&place, "web", VALUE);
     let store = Connection::open(place.path("data/windlass.db")).expect("a store");
-    // Somebody puts one row's bytes into the other's place.
+    // An attacker replaces the bytes of one row by those of another.
     let swapped =
         "UPDATE secrets SET sealed = (SELECT sealed FROM secrets WHERE name = 'api') WHERE name = 'web'";
     store.execute(swapped, []).expect("a row changes");

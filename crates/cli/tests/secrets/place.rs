@@ -14,7 +14,7 @@ pub fn set(place: &Place, name: &str, value: &str) -> CommandOutput {
     try_set(place, name, value.as_bytes()).expect(0)
 }
 
-/// Fails if the bytes stand in any file of the data folder.
+/// Fails if a file of the data folder contains the bytes.
 #[track_caller]
 pub fn assert_nowhere_on_disk(place: &Place, needle: &[u8]) {
     for file in files(&place.path("data")) {

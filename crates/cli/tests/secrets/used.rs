@@ -1,4 +1,4 @@
-//! Secrets that steps use: they get the value, and nobody else does.
+//! Secrets of steps: only the step gets the value.
 
 use crate::place::{assert_nowhere_on_disk, set};
 use crate::rig::Place;
@@ -43,7 +43,7 @@ fn a_handle_is_opened_in_the_same_step_and_not_in_depth() {
 ",
     );
     set(&place, "api", VALUE);
-    // What stands deeper than a result is no handle: the last step does not get the value.
+    // A value deeper than a result is not a handle: the last step does not get the value.
     let output = place.run(&[], 1);
     let states: Vec<_> =
         output["nodeExecutions"].as_array().expect("steps").iter().map(|n| &n["status"]).collect();
@@ -120,7 +120,7 @@ fn tampered_swapped_and_foreign_rows_are_reported_and_never_half_used() {
     place.run(&[], 0);
     change("UPDATE secrets SET key = '0011223344556677' WHERE name = 'api'");
     fails("SECRET_UNUSABLE", "0011223344556677");
-    fs::remove_file(place.path("data/master.key")).expect("the key goes");
+    fs::remove_file(place.path("data/master.key")).expect("the key is removed");
     fails("SECRET_UNUSABLE", "there is no master key");
 }
 

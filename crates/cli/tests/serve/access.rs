@@ -285,7 +285,7 @@ fn a_tenants_slots_are_limited_and_its_work_waits_until_they_are_not() {
         let line = metrics.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
-    // The one that runs holds its slot until the file is there, so what waits goes on waiting.
+    // The running step holds its slot until the file exists, so the others continue to wait.
     let at_work_and_queued = |server: &Server| {
         (figure(server, "windlass_steps_in_flight"), figure(server, "windlass_queue_depth"))
     };
@@ -301,7 +301,7 @@ fn a_tenants_slots_are_limited_and_its_work_waits_until_they_are_not() {
     assert_eq!((status, &changed["limits"]["slots"]), (StatusCode::OK, &json!(2)));
     come_to(&server, (2, 1));
     drop(server);
-    // The tenant's own limit is known to the next process before it gives out any work.
+    // The next process reads the tenant's own limit before it dispatches work.
     let server = place.serve();
     come_to(&server, (2, 1));
     std::fs::write(&go, "").unwrap();

@@ -109,12 +109,12 @@ fn an_argument_of_a_model_does_not_stand_in_for_the_result_of_a_node() {
 
 /// A request that is reported of, and answered when it is let go on.
 fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
-    let (tell, answer) = channel();
+    let (sender, answer) = channel();
     let (go, gone) = channel();
-    let (tell, gone) = (Mutex::new(tell), Mutex::new(gone));
+    let (sender, gone) = (Mutex::new(sender), Mutex::new(gone));
     let wait = move || {
-        tell.lock().unwrap().send(()).unwrap();
-        // Whoever could let it go on may be gone.
+        sender.lock().unwrap().send(()).unwrap();
+        // The receiver may be gone.
         let _ = gone.lock().unwrap().recv();
     };
     (wait, answer, go)
@@ -243,18 +243,17 @@ fn said(asked: &Asked) -> BTreeSet<String> {
     calls.collect()
 }
 
-/// Killed wherever it stands, again and again: every call that was made is one that the conversation has, and it was
-/// decided once.
+/// The server is killed at random moments: every call is in the conversation, and was decided once.
 #[test]
 fn wfl_21_killed_at_any_moment_an_agent_does_what_its_conversation_says_and_nothing_else() {
     const NOTES: usize = 6;
     let place = place();
     let mut server = place.serve();
-    let (tell, answer) = channel();
-    let tell = Mutex::new(tell);
+    let (sender, answer) = channel();
+    let sender = Mutex::new(sender);
     // No answer is like another: one that was asked for twice and acted on twice leaves a word too many.
     let model = Model::start(move |number, asked| {
-        tell.lock().unwrap().send(()).unwrap();
+        sender.lock().unwrap().send(()).unwrap();
         if asked.results().len() < NOTES {
             calls("note", &json!({ "word": format!("word {number}") }))
         } else {
@@ -273,7 +272,7 @@ fn wfl_21_killed_at_any_moment_an_agent_does_what_its_conversation_says_and_noth
     }
     let whole = until(&server, &id, "completed");
     assert_eq!(node(&whole, "ai")["output"]["toolCalls"], NOTES, "{whole}");
-    // What a node did before it was killed it does again, so a word may stand there twice.
+    // A node that was killed runs again, so a word may occur twice.
     let words: BTreeSet<String> = written(&place).into_iter().collect();
     assert_eq!(words, said(model.asked().last().unwrap()));
     assert_eq!(words.len(), NOTES);

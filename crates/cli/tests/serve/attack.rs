@@ -55,7 +55,7 @@ impl Things {
     }
 }
 
-/// An execution that has ended, and an event of it that nobody takes.
+/// An execution that has ended, and an event of it that is not delivered.
 fn executed(server: &Server, workflow: &str) -> (String, String) {
     let options = json!({ "async": false, "webhookUrl": "http://127.0.0.1:9/hook" });
     let body = json!({ "options": options, "inputs": { "large": "x".repeat(100_000) } });
@@ -97,7 +97,7 @@ fn scheduled(server: &Server) -> [(&'static str, String); 3] {
     [("schedules", id), ("runs", text("run_id")), ("dead-letters", text("id"))]
 }
 
-/// The key of a large value of the execution, which it gives to its own tenant.
+/// Key of a large value of the execution, for its own tenant.
 fn artifact(server: &Server, execution: &str) -> String {
     let events = read_answer(server.get(&format!("/api/v1/executions/{execution}/events"))).1.to_string();
     let at = events.find("sha256:").expect("a large value");

@@ -126,7 +126,7 @@ fn every_change_leaves_one_row_and_what_changes_nothing_leaves_none() {
             let is_new = !methods[method].is_null()
                 && !admin.asked.contains(&route)
                 && !NOT_LISTED.contains(&route.as_str());
-            assert!(!is_new, "{route}: say in this test what it writes about whoever asks");
+            assert!(!is_new, "{route}: add to this test which audit entries it writes");
         }
     }
 }
@@ -349,7 +349,7 @@ fn ledger(server: &Server) -> ([usize; 3], [usize; 3]) {
                 "workflow.create" | "workflow.change" => reported_of[0] += 1,
                 "secret.set" => reported_of[1] += 1,
                 "token.create" => reported_of[2] += 1,
-                other => panic!("nobody did {other}"),
+                other => panic!("unexpected action {other}"),
             }
         }
         let Some(cursor) = page["pagination"]["cursor"].as_str() else { return (there, reported_of) };

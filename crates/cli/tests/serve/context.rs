@@ -1,4 +1,4 @@
-//! What a node gets and gives at a server: its context, its contract, its progress, its end.
+//! Inputs and outputs of a node at a server: its context, its contract, its progress, its end.
 
 use crate::executions::{finish, get, start, until, until_node};
 use crate::rig::{self, Place, Server};
@@ -79,7 +79,7 @@ fn wfl_22_wfl_34_a_node_gets_its_whole_context() {
         assert_eq!(entry(&whole, "x")["metadata"]["metrics"], json!({ "rows": 3 }));
         let mut logs = get(&server, id, "/logs")["logs"].clone();
         let lines = logs.as_array_mut().unwrap();
-        // What the execution itself tells is not the node's.
+        // Data of the execution itself is not in the node's data.
         let of_execution = |line: &Value| {
             let message = line["message"].as_str().unwrap();
             message.starts_with("Node ") || message.starts_with("Workflow ")
@@ -120,31 +120,31 @@ fn wfl_22_a_cancel_reaches_the_signal_of_a_node() {
     let answer = rig::until("the node hears it", || {
         std::fs::read_to_string(&heard).ok().filter(|answer| !answer.is_empty())
     });
-    assert_eq!(answer, "True", "the mark lies in its folder, too");
+    assert_eq!(answer, "True", "the mark is in its folder, too");
 }
 
 #[test]
 fn wfl_23_what_a_node_gives_is_data_or_an_error_with_what_it_used() {
     let place = Place::new();
     let server = place.serve();
-    let gives = |id: &str, result: Value| {
+    let node_returning = |id: &str, result: Value| {
         let command = format!("echo '{result}' > $WINDLASS_OUTPUTS/result.json");
         json!({ "id": id, "type": "shell", "config": { "command": command, "retryPolicy": { "maxRetries": 0 } } })
     };
     let used = json!({ "duration": 1_000_000, "tokensUsed": 120, "apiCalls": 2 });
     let error = json!({ "code": "MY_OWN", "message": "no luck", "retryable": true });
     let nodes = json!([
-        gives("good", json!({ "success": true, "data": { "n": 1 }, "metadata": used })),
-        gives("bad", json!({ "success": false, "error": error, "metadata": used })),
-        gives("plain", json!({ "n": 2 })),
-        gives(
+        node_returning("good", json!({ "success": true, "data": { "n": 1 }, "metadata": used })),
+        node_returning("bad", json!({ "success": false, "error": error, "metadata": used })),
+        node_returning("plain", json!({ "n": 2 })),
+        node_returning(
             "long",
             json!({ "success": false, "error": { "code": "X".repeat(60), "message": "too much" } })
         ),
     ]);
     let id = start(
         &server,
-        &define(&server, "gives", nodes, json!([])),
+        &define(&server, "returns", nodes, json!([])),
         json!({ "failureMode": "collect_errors" }),
     );
     let whole = until(&server, &id, "partial_success");

@@ -73,7 +73,7 @@ fn define(server: &Server, doing: Doing, file: &Path) -> String {
             )
         }
         Doing::Backoff => {
-            // Nobody listens there, and the next try is far away.
+            // There is no listener, and the next try is far away.
             let config = json!({ "url": "http://127.0.0.1:1/", "retryPolicy": { "maxRetries": 3, "initialDelayMs": 600_000, "maxDelayMs": 600_000 } });
             workflow(
                 "backoff",

@@ -57,9 +57,9 @@ pub fn until(server: &Server, id: &str, status: &str) -> Value {
 /// Looks until that node has that status.
 #[track_caller]
 pub fn until_node(server: &Server, id: &str, node: &str, status: &str) -> Value {
-    let stands = |entry: &Value| entry["nodeId"] == node && entry["status"] == status;
+    let matches = |entry: &Value| entry["nodeId"] == node && entry["status"] == status;
     let what = format!("{node} {status}");
-    looked_at(server, id, &what, |now| now["nodeExecutions"].as_array().unwrap().iter().any(stands))
+    looked_at(server, id, &what, |now| now["nodeExecutions"].as_array().unwrap().iter().any(matches))
 }
 
 /// An execution that has ended otherwise never comes there.

@@ -5,7 +5,7 @@ use crate::rig::{Place, Server, read_answer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Says how long its token is, which tells tokens apart and does not tell them.
+/// Prints the length of its token, which identifies a token without revealing it.
 fn playbook(token: &str) -> String {
     format!(
         "metadata: {{name: same}}\nkeychain:\n  - {{name: api, kind: bearer, token: {token}}}\nworkflow:\n  \

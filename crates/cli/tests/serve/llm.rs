@@ -1,5 +1,5 @@
-//! `llm` nodes as clients of a server see them: answers whole and in pieces, busy and broken models, and a key that
-//! nobody sees.
+//! `llm` nodes through the API of a server: answers as a whole and in pieces, busy and broken models, and a key that is
+//! never shown.
 
 use crate::executions::{finish, get, start, until};
 use crate::model::{Asked, Model, Reply, busy, text};

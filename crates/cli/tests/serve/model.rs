@@ -114,7 +114,7 @@ fn meet(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, answer: &dyn Fn(usize,
         Reply::Nothing => return,
     };
     let length = body.len();
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = write!(
         stream,
         "HTTP/1.1 {status}\r\n{more}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"

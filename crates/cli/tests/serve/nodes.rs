@@ -58,7 +58,7 @@ fn wfl_02_wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     assert_eq!(order.lines().collect::<Vec<_>>(), ["critical", "high", "unsaid", "normal", "low"]);
 }
 
-/// Who may only execute gives inputs, and nothing of them becomes a program.
+/// A caller who may only execute sets inputs, and they never become part of a program.
 #[test]
 fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
     let place = Place::new();

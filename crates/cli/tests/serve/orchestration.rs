@@ -132,5 +132,5 @@ fn wfl_21_an_agent_gives_the_execution_up() {
     let whole = get(&server, answer["executionId"].as_str().unwrap(), "");
     let error = &whole["errors"][0];
     assert_eq!((&error["code"], &error["message"]), (&json!("NO_LIGHT"), &json!("it is dark")), "{whole}");
-    assert_eq!(model.asked().len(), 1, "nobody is asked after that");
+    assert_eq!(model.asked().len(), 1, "there is no later request");
 }

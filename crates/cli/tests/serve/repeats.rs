@@ -1,4 +1,4 @@
-//! Starts that come again because their answer was lost, and starts that come all at once.
+//! Repeated starts after a lost answer, and concurrent starts.
 
 use crate::executions::until;
 use crate::rig::{Place, Server, read_answer};

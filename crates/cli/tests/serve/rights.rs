@@ -102,7 +102,7 @@ fn a_tenant_without_the_right_uploads_nothing_that_runs_a_program() {
     let path = format!("/api/v1/tenants/{}", guest.tenant);
     let (status, _) = guest.send(Method::PATCH, &path, r#"{"programs":"allowed"}"#);
     assert_eq!(status, StatusCode::FORBIDDEN);
-    // Acting for them, the owner of the server gives them no more than they have.
+    // The owner of the server, who acts for them, has no more rights than they have.
     let acting = server.request(Method::POST, "/api/v1/workflows").header("X-Tenant-ID", &guest.tenant);
     denied(read_answer(acting.header("Content-Type", "text/yaml").body(touches(&file)).send().unwrap()));
     assert_eq!(read_answer(server.get(&path)).1["programs"], "denied");
@@ -196,7 +196,7 @@ fn variables_of_the_server_are_read_only_where_the_operator_listed_them() {
     let answer = finish(&server, &server.define(&reads("APP_KEY")), json!({}));
     assert_eq!(answer["status"], "completed", "{answer}");
     refused(&server, &reads("CLOUD_KEY"));
-    // They are of whoever runs the server: another tenant has none of them.
+    // The variables belong to the user of the server: another tenant cannot read them.
     let guest = Guest::of(&server);
     let theirs = id(&guest.upload(&reads("APP_KEY")).1);
     assert_eq!(guest.run(&theirs).1["status"], "failed");

@@ -1,4 +1,4 @@
-//! An execution as it goes on: over WebSocket, and as server-sent events.
+//! Streams of a running execution: over WebSocket, and as server-sent events.
 
 use crate::executions::{FAILS, TWO, finish, get, start, waits_for};
 use crate::receiver::Receiver;
@@ -165,7 +165,7 @@ fn wfl_19_what_happens_is_reported_while_it_happens() {
         let answer = socket.next();
         assert_eq!(answer["type"], "error", "{unknown}: {answer}");
     }
-    // A second reader that goes away and comes again sees the rest.
+    // A second reader that disconnects and reconnects gets the rest.
     let mut second = Socket::subscribe(&server, &id, None);
     let seen = second.next()["sequence"].as_u64().unwrap();
     drop(second);
@@ -189,7 +189,7 @@ fn keys(answer: &Value) -> Vec<&str> {
 fn wfl_19_each_message_has_the_fields_of_the_document() {
     let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
     let server = place.serve();
-    // The second node fails twice: nobody listens there.
+    // The second node fails twice: its server does not exist.
     let text = json!({ "name": "two kinds",
         "nodes": [
             { "id": "greet", "name": "Greeter", "type": "shell", "config": { "command": "echo hi" } },

@@ -4,7 +4,7 @@ use crate::executions::{finish, get, start, until};
 use crate::rig::{Place, Server};
 use serde_json::{Value, json};
 
-/// A node that always fails: nobody listens there.
+/// A node that always fails: its server does not exist.
 fn refused() -> Value {
     json!({ "id": "x", "type": "http_api", "config": { "url": "http://127.0.0.1:1/" } })
 }

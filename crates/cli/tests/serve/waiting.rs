@@ -1,4 +1,4 @@
-//! Executions that wait for people: whoever waits for them is answered, and everybody can see for what they wait.
+//! Executions that wait for people: callers that wait for them are answered, and the API shows the reason of the wait.
 
 use crate::executions::{TWO, finish, get, start, until, until_node, waits_for};
 use crate::model::{Model, calls, text};
@@ -192,7 +192,7 @@ fn an_execution_whose_first_work_finds_no_slot_is_queued_and_its_timeout_does_no
         ids.collect::<Vec<_>>()
     };
     assert_eq!(queued(&server), [json!(second)]);
-    // After a restart the first goes on and takes the slot again, before or after the second.
+    // After a restart the first continues and takes the slot again, before or after the second.
     drop(server);
     let server = place.serve();
     std::fs::write(&file, "").unwrap();

@@ -271,7 +271,7 @@ fn wfl_16_what_comes_later_waits_for_what_was_refused() {
 fn wfl_16_each_event_says_when_it_was_and_how_it_stands() {
     let (place, receiver) = (place(), Receiver::new());
     let server = place.serve();
-    // The second node fails twice: nobody listens there.
+    // The second node fails twice: its server does not exist.
     let text = json!({ "name": "two kinds",
         "nodes": [
             { "id": "greet", "name": "Greeter", "type": "shell", "config": { "command": "echo hi" } },
@@ -325,7 +325,7 @@ fn wfl_16_two_options_ask_for_the_end_and_may_leave_it_out() {
         options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let id = start(&server, workflow, options);
         let all = events(&receiver.until(|received| received.len() == count));
-        // Whatever was reported of it is delivered.
+        // All its reported events are delivered.
         let left = || deliveries(&server, &format!("?executionId={id}")).len();
         rig::until("it ends", || get(&server, &id, "")["completedAt"].is_string().then_some(()));
         assert_eq!(left(), count);

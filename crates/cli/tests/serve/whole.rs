@@ -139,7 +139,7 @@ fn wfl_08_a_page_has_a_hundred_lines_with_name_level_and_data() {
         info.as_array().unwrap().iter().filter_map(|line| line["message"].as_str()).collect();
     assert_eq!(info.iter().filter(|message| message.parse::<u32>().is_ok()).count(), 150);
     assert!(info.iter().all(|message| !["d", "e"].contains(message)), "{info:?}");
-    // Later than the first line, whatever else was written in its millisecond.
+    // Later than the first line and all others of its millisecond.
     let (from, all) = (&first["logs"][0]["timestamp"], get(&server, &id, "/logs?limit=1000"));
     let later = all["logs"]
         .as_array()

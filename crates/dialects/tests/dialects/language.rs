@@ -8,7 +8,7 @@ fn workflow(steps: &str, expected: &[&str]) {
     check(&playbook(steps), expected);
 }
 
-/// Whether control goes from `a` to `b` over a guard, when `a` ends as `end` says.
+/// Returns whether an arc with a guard from `a` to `b` is taken, when `a` ends as `end` states.
 fn guard(when: &str, inputs: Value, end: fn(&mut Run) -> String) -> bool {
     after(when, inputs, end) == "b Running"
 }

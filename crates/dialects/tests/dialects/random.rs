@@ -1,4 +1,4 @@
-//! Whatever is written: diagnostics or a Net, never a panic.
+//! Every input text results in diagnostics or a Net, never in a panic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ impl Run {
         (run, trace)
     }
 
-    /// The answer tells which steps are offered and how the execution stands.
+    /// Returns the steps that are offered and the status of the execution.
     fn send(&mut self, input: &Input) -> String {
         let mut values = Values::default();
         let decision = loop {
@@ -152,7 +152,7 @@ fn pbk_17_the_final_step_runs_after_everything() {
     assert_eq!(run.done("z", json!({})), "Ended(Completed)");
 }
 
-/// What a worker is given says nothing of where control goes, and what it says twice is heard once.
+/// Work for a worker has no information about routing, and a repeated report is ignored.
 #[test]
 fn pbk_22_the_worker_reports_outcomes_and_routing_is_decided_elsewhere() {
     let text = playbook(&format!(

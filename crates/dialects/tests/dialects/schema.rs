@@ -1,5 +1,5 @@
-//! The JSON Schemas beside the parser: they know the same keys, and what one accepts the other does not refuse.
-//! Every good document of the other tests goes through `accepts` as well.
+//! Compares the JSON Schemas with the parser: they have the same keys, and a schema refuses nothing that the parser
+//! accepts. Every valid document of the other tests is also checked by `accepts`.
 
 use crate::compiled::playbook;
 use jsonschema::Validator;
@@ -107,7 +107,7 @@ fn maps() -> Vec<(&'static str, Document)> {
     ]
 }
 
-/// What the parser tells about a key that a map does not have.
+/// Message of the parser about a key that a map does not have.
 fn is_unknown(text: &str, key: &str) -> bool {
     let diagnostic = compile(text).diagnostics;
     let about = |code: &str, message: &str| {

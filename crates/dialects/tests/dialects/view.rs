@@ -205,7 +205,7 @@ fn an_offer_is_pending_until_a_worker_has_it() {
 #[test]
 fn a_failure_is_with_its_firing_and_among_the_errors_once() {
     let view = Driven::start(&two_steps(), json!({})).failed("busy").view();
-    // An unguarded arc goes on after a failure, so `b` is offered.
+    // An unguarded arc is also taken after a failure, so `b` is offered.
     assert_eq!(entries(&view), ["a 1 failed", "b 1 pending"]);
     let error = json!({
         "code": "SERVICE_UNAVAILABLE", "class": "transient_5xx", "kind": "transient_5xx", "message": "busy",

@@ -128,7 +128,7 @@ fn survive(case: &Case) -> bool {
     }
 }
 
-/// The case, in a file that can be sent to somebody.
+/// Writes the case to a file, for a report.
 fn kept(seed: u64, text: &str) -> String {
     let file = std::env::temp_dir().join(format!("windlass-fuzz-{seed}-{}.txt", std::process::id()));
     match std::fs::write(&file, text) {

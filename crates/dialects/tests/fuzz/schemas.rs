@@ -36,7 +36,7 @@ pub fn schema(random: &mut Random) -> Value {
     schema
 }
 
-/// Whether the schema could be used. A value is checked within its steps whatever both are.
+/// Returns whether the schema is usable. A value is checked within its steps, for every schema and value.
 pub fn survives(schema: &Value, value: &Value) -> bool {
     let Ok(schema) = Schema::new(schema) else { return false };
     if let Err(misfits) = schema.validate(value) {

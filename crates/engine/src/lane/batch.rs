@@ -259,8 +259,9 @@ impl<R> Lane<R> {
     /// Handles a batch that is on disk: now, and not before, all its decisions become visible (K7).
     pub(super) fn written(&mut self, applied: Vec<Applied>) {
         let Some(batch) = self.syncing.take() else { return };
-        let stands = applied.iter().take(batch.commits.len()).all(|one| matches!(one, Applied::Committed(_)));
-        if stands && self.open.is_complete() {
+        let is_committed =
+            applied.iter().take(batch.commits.len()).all(|one| matches!(one, Applied::Committed(_)));
+        if is_committed && self.open.is_complete() {
             // Decisions made meanwhile depend on this batch: the next write need not wait for the answers.
             self.flush();
         }

@@ -243,7 +243,7 @@ mod tests {
         let held = |tenant: &Tenant| at_work.get(tenant).copied().unwrap_or_default();
         assert!(queue.lets_pass(&free, &held) && !queue.lets_pass(&bound, &held));
         queue.push(&free, Priority::Normal, offer(7));
-        assert!(!queue.lets_pass(&free, &held), "somebody waits who may have a slot");
+        assert!(!queue.lets_pass(&free, &held), "a tenant waits that may have a slot");
         assert_eq!(pop(&mut queue, &at_work), Some((free, offer(7))));
         assert_eq!(pop(&mut queue, &at_work), None);
         queue.limit(SlotLimits { each: Share::All, own: BTreeMap::from([(bound.clone(), None)]) });

@@ -90,7 +90,7 @@ fn at(steady: u64, off: i64) -> Now {
     Now { wall: Millis(1_000_000 + i64::try_from(steady).unwrap() + off), steady }
 }
 
-/// A step that goes on where it was, of which a process had a checkpoint before it died.
+/// A step that continues at its checkpoint, after its process died.
 fn before(store: &mut Sqlite) -> Work {
     let mut process = Process::start(store, 1, true);
     let retry = Retry { attempts_max: 2, resumes: true, ..Retry::default() };
@@ -121,7 +121,7 @@ fn check(outcome: Outcome, then_ms: u64) {
     process.register();
     let again = process.work();
     assert!(again.unit.fence > work.unit.fence);
-    assert_eq!(again.cursor.as_deref(), Some(&json!({ "calls": 3 })), "it goes on at its checkpoint");
+    assert_eq!(again.cursor.as_deref(), Some(&json!({ "calls": 3 })), "it continues at its checkpoint");
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn a_store_that_fails_ends_the_engine_and_answers_nobody() {
     assert!(answers.iter().any(Option::is_none), "{answers:?}");
     let fatal = rig.fatal();
     assert!(fatal.contains("disk is full"), "{fatal}");
-    assert_eq!(rig.fatal(), fatal, "whoever listens later hears it too");
+    assert_eq!(rig.fatal(), fatal, "a later receiver gets it, too");
 }
 
 #[test]
@@ -303,8 +303,7 @@ fn a_worker_that_leaves_gives_its_work_back_and_no_loss_is_counted() {
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
 }
 
-/// What a worker is given knows no step but its own; where control goes, and that it is over, the engine decides from
-/// the report alone.
+/// Work for a worker names only its own step. The engine decides about routing and the end, from the report alone.
 #[test]
 fn pbk_22_a_worker_only_reports_and_the_engine_alone_routes_schedules_and_completes() {
     let mut choose = task("choose", &[]);

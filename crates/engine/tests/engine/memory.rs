@@ -23,7 +23,7 @@ fn the_callback_of_a_worker_that_leaves_is_dropped() {
     let (session, orders) = rig.worker(1);
     assert_eq!(orders.try_recv(), Err(TryRecvError::Empty));
     assert_eq!(rig.send(Call::Leave(session)), Reply::Verdict(Verdict::Accepted));
-    assert_eq!(orders.try_recv(), Err(TryRecvError::Disconnected), "nobody can send an order any more");
+    assert_eq!(orders.try_recv(), Err(TryRecvError::Disconnected), "no sender of orders is left");
 }
 
 #[test]

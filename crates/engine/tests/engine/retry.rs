@@ -273,7 +273,7 @@ fn a_child_that_completed_is_kept_and_a_failed_one_goes_on() {
     assert_eq!(names(&all), ["b"]);
     rig.done_all(&all);
     assert_eq!(rig.call(Request::Await(new)), COMPLETED);
-    // From the child's step, another child starts; when it fails, the next retry goes on with it.
+    // From the child's step, another child starts; when it fails, the next retry continues with it.
     let third = retried(&rig, from(id, "c", None));
     let all = works(&rig, 2);
     let (b, inner) = (&all[0], &all[1]);

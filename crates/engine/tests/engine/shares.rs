@@ -53,7 +53,7 @@ fn a_limit_holds_back_its_tenant_alone_until_it_is_lifted() {
     rig.done(&bound[0], json!(1));
     assert_eq!(tenants(&works(&rig, 1)), ["bound"]);
     assert!(rig.idle());
-    // What waits is known after a restart, too; limits are for whoever starts the engine to say.
+    // Waiting work is known after a restart, too; limits are set by the starter of the engine.
     rig.restart();
     let mut after = works(&rig, 4);
     rig.done(&after[0], json!(1));

@@ -83,7 +83,7 @@ pub fn workflows_are_listed_by_status_and_name_until_they_are_deleted<P: ServerS
     assert_eq!(list(None, None, 9, 0), [3, 2]);
     assert_eq!(list(None, None, 1, 1), [2]);
     assert_eq!(list(Some(WorkflowStatus::Paused), None, 9, 0), [2]);
-    assert_eq!(list(None, Some("D"), 9, 0), [3, 2], "whatever the case");
+    assert_eq!(list(None, Some("D"), 9, 0), [3, 2], "in upper or lower case");
     assert!(list(None, Some("%"), 9, 0).is_empty(), "no pattern");
 }
 

@@ -97,7 +97,7 @@ pub fn a_cursor_needs_the_lease<P: StoreSite>(site: &P) {
     let lease = world.lease(1);
     assert_eq!(answered(&mut store, checkpoint(lease, json!(0))), Applied::Fenced);
     written(&mut store, &[commit(created)]);
-    assert_eq!(answered(&mut store, checkpoint(lease, json!(1))), Applied::Fenced, "nobody has it");
+    assert_eq!(answered(&mut store, checkpoint(lease, json!(1))), Applied::Fenced, "no worker has it");
     written(&mut store, &[Write::Lease(lease)]);
     let other = Lease { fence: lease.fence.next(), ..lease };
     assert_eq!(answered(&mut store, checkpoint(other, json!(2))), Applied::Fenced);

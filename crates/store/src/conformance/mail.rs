@@ -99,7 +99,7 @@ pub fn an_answer_waits_until_it_is_fetched<P: StoreSite>(site: &P) {
     let fetched = Write::Fetched { mail: one };
     assert_eq!(answered(&mut store, fetched.clone()), Applied::Done);
     assert_eq!(answered(&mut store, fetched), Applied::Duplicate);
-    assert!(reader(&store).answer(one).is_err(), "nobody waits for it any more");
+    assert!(reader(&store).answer(one).is_err(), "its sender no longer waits");
     let open = accepted(&mut store, cancel(1, true));
     assert_eq!(answered(&mut store, Write::Fetched { mail: open }), Applied::Duplicate, "there is no answer");
     assert_eq!(numbers(&store), [open]);

@@ -219,6 +219,10 @@ pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: StoreSite>(site: &P) {
         reader(&store).values(ExecutionId(id), &[need]).expect("values").artifacts[&artifact.key].clone()
     };
     let found = Some(Arc::new(value));
-    assert_eq!((load(1), load(3)), (found.clone(), found), "of the tenant, whatever execution refers to it");
+    assert_eq!(
+        (load(1), load(3)),
+        (found.clone(), found),
+        "of the tenant, for every execution that refers to it"
+    );
     assert_eq!((load(2), load(4)), (None, None));
 }

@@ -50,8 +50,7 @@ pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> StoreResult<
     Ok(values)
 }
 
-/// Returns the artifacts that are needed. They are looked up among those of the execution's own tenant, whatever refers
-/// to them.
+/// Returns the artifacts that are needed. Only those of the execution's own tenant are looked up.
 pub fn artifact_keys(needs: &[Need]) -> impl Iterator<Item = &String> {
     needs.iter().filter_map(|need| match need {
         Need::Artifact(key) => Some(key),

@@ -56,7 +56,7 @@ impl Workspace {
         let credentials = json!(node.credentials(&desk.kit).await?);
         let (helper, folders) = (desk.kit.helper.clone(), desk.kit.folders.clone());
         let written = move || write(&folders, &context, &inputs, &credentials, helper.as_deref());
-        let dir = beside(written).await.map_err(|error| unusable(&error))?;
+        let dir = run_blocking(written).await.map_err(|error| unusable(&error))?;
         let door = private_folder(&std::env::temp_dir()).map_err(|error| unusable(&error))?;
         let socket = door.path().join("socket");
         let listener = UnixListener::bind(&socket).map_err(|error| unusable(&error))?;
@@ -99,7 +99,7 @@ impl Workspace {
     /// Reads `outputs/`: `result.json` by the node contract, or else the files by their names.
     pub(crate) async fn outputs(&self, node: &NodeDesk) -> Result<Outputs, Box<Failure>> {
         let folder = self.dir.path().join("outputs");
-        let read = beside(move || read_outputs(&folder)).await.map_err(|error| unusable(&error))?;
+        let read = run_blocking(move || read_outputs(&folder)).await.map_err(|error| unusable(&error))?;
         match read? {
             Found::Result(given) => output::read_output(given, &node.meter).map(Outputs::Result),
             Found::Files(files) => Ok(Outputs::Files(files)),
@@ -223,7 +223,9 @@ fn too_large() -> Box<Failure> {
     failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 

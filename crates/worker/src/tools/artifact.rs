@@ -26,7 +26,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Valu
     let reference = config.get("ref").unwrap_or(&Value::Null);
     let Some(key) = key(reference).or_else(|| reference.as_str().filter(|key| digest(key).is_some())) else {
         let message = "`ref` of an artifact is a reference such as `{{ step._ref }}`; small values have none, \
-                       and are read where they stand";
+                       and are read directly";
         return Err(invalid(message));
     };
     let loaded = desk.kit.claim.load(vec![key.to_owned()]).await?;

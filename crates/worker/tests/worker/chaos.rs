@@ -104,8 +104,8 @@ impl World {
 
     fn begin(&mut self, unit: Unit) {
         assert!(self.started.insert(unit), "{unit:?} began twice");
-        let beside = self.running.keys().find(|other| other.run == unit.run);
-        assert!(beside.is_none(), "{unit:?} runs beside {beside:?}");
+        let other = self.running.keys().find(|running| running.run == unit.run);
+        assert!(other.is_none(), "{unit:?} runs at the same time as {other:?}");
         self.running.insert(unit, None);
         let at = self.now + self.chance.below(60_000);
         let report = Report {
@@ -149,7 +149,7 @@ impl World {
         self.answer(&Input::Replied { to, reply });
     }
 
-    /// The engine gives out something new, something again whose lease ended, or stops something.
+    /// The engine orders new work, repeats work whose lease ended, or stops work.
     fn engine_acts(&mut self) {
         let number = self.registration;
         let open: Vec<Unit> = self.leases.keys().copied().collect();

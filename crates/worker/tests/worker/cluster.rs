@@ -145,6 +145,6 @@ fn binaries() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).chain(debian).find(|dir| dir.join("initdb").exists());
     let found = found.expect("no PostgreSQL server is installed; ./scripts/test installs one");
-    // The others are beside the program, not beside a link to it.
+    // The other programs are in the folder of the program itself, not in that of a link to it.
     found.join("initdb").canonicalize().unwrap().parent().unwrap().to_owned()
 }

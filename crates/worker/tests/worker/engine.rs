@@ -1,4 +1,4 @@
-//! An engine that says yes, and tells the test what it hears.
+//! An engine that accepts everything, and passes the messages of the worker to the test.
 
 use crate::sandbox::sandbox_command;
 use crate::supervisor::supervisor_command;
@@ -51,7 +51,7 @@ struct Stored {
 }
 
 impl Engine {
-    fn tell(&self, heard: Heard) {
+    fn forward(&self, heard: Heard) {
         if let Some(heard_by) = &*self.heard.lock().unwrap() {
             let _ = heard_by.send(heard);
         }
@@ -80,20 +80,20 @@ impl Engine {
                 let rules = self.rules.clone();
                 reply(Reply::Registered(Registered { session: SessionId(1), rules }));
                 *self.orders.lock().unwrap() = Some(reply);
-                self.tell(Heard::Registered);
+                self.forward(Heard::Registered);
             }
             Call::Beat(_) => reply(ACCEPTED),
             Call::Report(report) => {
                 reply(ACCEPTED);
-                self.tell(Heard::Report(report));
+                self.forward(Heard::Report(report));
             }
             Call::Checkpoint(checkpoint) => {
                 let answer = Box::new(move |verdict| reply(Reply::Verdict(verdict)));
-                self.tell(Heard::Checkpoint(checkpoint, answer));
+                self.forward(Heard::Checkpoint(checkpoint, answer));
             }
             Call::Agent(call) => {
                 let answer = Box::new(move |answer| reply(Reply::Agent(Box::new(answer))));
-                self.tell(Heard::Agent(*call, answer));
+                self.forward(Heard::Agent(*call, answer));
             }
             Call::Resource(call) => {
                 let served = self.stored.lock().unwrap().serve(*call);
@@ -101,11 +101,11 @@ impl Engine {
             }
             Call::Progress(progress) => {
                 reply(ACCEPTED);
-                self.tell(Heard::Progress(progress));
+                self.forward(Heard::Progress(progress));
             }
             Call::Leave(session) => {
                 reply(ACCEPTED);
-                self.tell(Heard::Left(session));
+                self.forward(Heard::Left(session));
             }
             Call::Log(log) => {
                 assert!(log.lines.iter().map(|line| line.text.len()).sum::<usize>() <= CHUNK_MAX);
@@ -113,7 +113,7 @@ impl Engine {
                     Some(held_back) => held_back.push(reply),
                     None => reply(ACCEPTED),
                 }
-                log.lines.into_iter().for_each(|line| self.tell(Heard::Line(line)));
+                log.lines.into_iter().for_each(|line| self.forward(Heard::Line(line)));
             }
         }
     }
@@ -255,7 +255,7 @@ impl Shop {
         }
     }
 
-    /// Until as many chunks as are allowed wait for an answer. Tells how many bytes came.
+    /// Waits until as many chunks as are allowed are unanswered. Returns their number of bytes.
     pub fn until_logs_wait(&self) -> usize {
         let mut bytes = 0;
         while self.engine.unanswered_logs() < UNANSWERED_MAX {
@@ -271,7 +271,7 @@ impl Shop {
         loop {
             match self.hear() {
                 Heard::Registered | Heard::Left(_) => {}
-                Heard::Agent(call, _) => panic!("nobody expects {call:?}"),
+                Heard::Agent(call, _) => panic!("unexpected call: {call:?}"),
                 Heard::Progress(one) => progress.push(one),
                 Heard::Line(line) => lines.push(line),
                 Heard::Checkpoint(_, reply) => reply(Verdict::Accepted),

@@ -133,7 +133,7 @@ fn who_asks_is_said_in_every_way() {
     let server = Server::answering(&answer("200 OK", "", ""));
     let host = format!("user:pw@127.0.0.1:{}", server.port);
     let finished = run(json!({ "url": format!("http://{host}/?a=1"), "auth": query }));
-    assert_eq!(finished.output()["url"], server.url("/?a=1&key=***"), "the result tells no secret");
+    assert_eq!(finished.output()["url"], server.url("/?a=1&key=***"), "the result has no secret");
     assert_eq!(server.request().header("authorization"), Some("Basic dXNlcjpwdw=="));
 }
 
@@ -221,7 +221,7 @@ fn trouble_on_the_way_is_a_failed_connection() {
     assert_eq!(failure(json!({ "url": server.url("/") })).class.name(), "transport");
 }
 
-/// Nobody but the server itself says who it is.
+/// Only the response itself identifies the server.
 #[test]
 fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
     let dir = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
     let lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut ports =
         lines.filter_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.trim().parse::<u16>().ok());
-    let port = ports.next().expect("it tells its port");
+    let port = ports.next().expect("it prints its port");
     let failed = failure(json!({ "url": format!("https://localhost:{port}/") }));
     server.kill().unwrap();
     server.wait().unwrap();

@@ -11,7 +11,7 @@ use windlass_protocol::{
 };
 use windlass_worker::egress::Egress;
 
-/// Gives these answers one after the other.
+/// Returns these answers one after the other.
 fn model(answers: Vec<String>) -> Server {
     let answers = Mutex::new(VecDeque::from(answers));
     let next = move |_: &Seen| answers.lock().unwrap().pop_front();
@@ -391,7 +391,7 @@ fn wfl_21_an_agent_pauses_and_fails_and_hears_of_slow_and_failed_tools() {
             assert_eq!((failure.code.as_str(), failure.class.name()), ("VALIDATION_ERROR", "validation"));
             Some(AgentAnswer::Noted)
         }
-        // Nobody answers in time.
+        // There is no answer in time.
         _ => None,
     });
     let Outcome::Failed(failure) = &report.outcome else { panic!("{report:?}") };

@@ -156,7 +156,7 @@ fn wfl_34_state_is_on_disk_before_the_program_goes_on_and_a_new_worker_has_it() 
     };
     let finished = shop.finished();
     assert_eq!((finished.output(), finished.text(Stream::Out)), (&json!(2), vec!["after"]));
-    // The worker is killed after the first checkpoint; another goes on with what it left.
+    // The worker is killed after the first checkpoint; another one continues from it.
     let mut again = python("result = ctx.get_state('step')");
     again.unit.fence += 1;
     again.cursor = Some(cursor);

@@ -1,6 +1,6 @@
 //! Pipelines as data: a spec, what its calls come to, and what the run says.
 
-use crate::resume::tell;
+use crate::resume::trace_of;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_protocol::{Iter, Scope, Unit, Work};
@@ -56,7 +56,7 @@ pub fn called(answer: &Value) -> CallResult {
 }
 
 fn check(spec: Value, answers: &[Value], expected: &[&str]) {
-    assert_eq!(tell(&work(spec), answers), expected);
+    assert_eq!(trace_of(&work(spec), answers), expected);
 }
 
 fn noop(label: &str, rules: Value) -> Value {
@@ -95,7 +95,7 @@ fn a_result_stands_under_data_as_well_unless_it_has_such_a_field() {
     work.scope.steps.push(("http".to_owned(), Arc::new(json!({ "data": [1], "n": 2 }))));
     work.scope.steps.push(("said".to_owned(), Arc::new(json!("hi"))));
     assert_eq!(
-        tell(&work, &[json!({ "ok": { "n": 5 } })]),
+        trace_of(&work, &[json!({ "ok": { "n": 5 } })]),
         [r#"a x {"alias":4,"own":[1],"text":"hi","none":null,"job":true}"#, r#"done {"n":5} set {"n":5}"#],
     );
 }
@@ -118,7 +118,7 @@ fn neither_an_input_nor_a_patch_hides_a_name_of_the_definition() {
     work.scope.iter =
         Some(Iter { name: "item".to_owned(), item: json!({ "n": 2 }), index: 0, total: Some(1) });
     assert_eq!(
-        tell(&work, &[json!({ "code": "E" }), json!({ "ok": { "n": 5 } })]),
+        trace_of(&work, &[json!({ "code": "E" }), json!({ "ok": { "n": 5 } })]),
         [
             r#"a x {"own":null,"later":null}"#,
             r#"b x {"failed":null,"step":4,"skipped":null,"item":2,"job":true,"chain":null,"free":"forged forged forged forged"}"#,
@@ -218,7 +218,7 @@ fn without_a_match_an_error_fails_and_anything_else_continues() {
         &["a x {}", r#"failed unknown E: it broke {"task":"a"}"#],
     );
     let spec = unmatched("continue");
-    assert_eq!(tell(&work(spec), &[broken, ok.clone()])[..2], ["a x {}", "b noop {}"]);
+    assert_eq!(trace_of(&work(spec), &[broken, ok.clone()])[..2], ["a x {}", "b noop {}"]);
     check(
         unmatched("fail"),
         &[ok],
@@ -238,7 +238,7 @@ fn retrying(backoff: &str, attempts: u32, delay_ms: u64) -> Value {
 fn delays_between_tries_follow_the_backoff() {
     let broken: Vec<Value> = (0..4).map(|_| json!({ "code": "E" })).collect();
     let waits = |backoff: &str| -> Vec<String> {
-        let trace = tell(&work(retrying(backoff, 4, 100)), &broken);
+        let trace = trace_of(&work(retrying(backoff, 4, 100)), &broken);
         assert_eq!(trace.last().unwrap(), r#"failed unknown E: it broke {"task":"a"}"#);
         trace.into_iter().filter(|line| line.starts_with("wait")).collect()
     };
@@ -311,8 +311,10 @@ fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
 #[test]
 fn a_server_that_says_when_is_not_asked_earlier() {
     let says = |ms: u64| json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": ms });
-    let trace =
-        tell(&work(retrying("constant", 4, 100)), &[says(1_500), says(50), says(7_000), json!({ "ok": 1 })]);
+    let trace = trace_of(
+        &work(retrying("constant", 4, 100)),
+        &[says(1_500), says(50), says(7_000), json!({ "ok": 1 })],
+    );
     let waits: Vec<&String> = trace.iter().filter(|line| line.starts_with(['w', 'l'])).collect();
     assert_eq!(
         waits,
@@ -323,7 +325,7 @@ fn a_server_that_says_when_is_not_asked_earlier() {
 
 #[test]
 fn a_growing_delay_stays_within_a_month() {
-    let trace = tell(&work(retrying("exponential", 200, 60_000)), &vec![json!({ "code": "E" }); 200]);
+    let trace = trace_of(&work(retrying("exponential", 200, 60_000)), &vec![json!({ "code": "E" }); 200]);
     assert!(trace.contains(&"later 2592000000".to_owned()), "{trace:?}");
 }
 
@@ -386,7 +388,7 @@ fn rules_see_the_whole_outcome_under_both_names() {
     let rule =
         |when: &str| json!([{ "when": when, "action": { "do": "break" } }, { "action": { "do": "fail" } }]);
     let is_seen = |when: &str, answer: Value| {
-        let trace = tell(&work(json!({ "tasks": [noop("a", rule(when))] })), &[answer]);
+        let trace = trace_of(&work(json!({ "tasks": [noop("a", rule(when))] })), &[answer]);
         assert!(trace[1].starts_with("done"), "{when}: {trace:?}");
     };
     let limited = json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": 1500, "facts": { "http": { "status": 429 } } });
@@ -410,7 +412,7 @@ fn an_iteration_is_seen_by_all_its_names() {
         "item": "{{ iter.word }}{{ word }}", "index": "{{ iter.index }}{{ iter._index }}{{ loop_index }}",
         "ends": "{{ iter.first }} {{ iter.last }} {{ iter._last }}", "all": "{{ iter }}" } }] }));
     work.scope.iter = Some(Iter { name: "word".to_owned(), item: json!("hi"), index: 2, total: Some(3) });
-    let trace = tell(&work, &[json!({ "ok": 1 })]);
+    let trace = trace_of(&work, &[json!({ "ok": 1 })]);
     let expected = r#"a x {"item":"hihi","index":"222","ends":"False True True","all":{"index":2,"first":false,"last":true,"word":"hi"}}"#;
     assert_eq!(trace[0], expected);
 }
@@ -420,8 +422,10 @@ fn one_task_gives_its_own_result_and_no_task_gives_none() {
     check(json!({ "tasks": [noop("a", json!([]))] }), &[json!({ "ok": [1] })], &["a noop {}", "done [1]"]);
     check(json!({ "tasks": [], "set_ctx": { "x": "{{ args.page }}" } }), &[], &[r#"done null set {"x":1}"#]);
     let own_status = json!({ "tasks": [noop("a", json!([])), noop("b", json!([]))] });
-    let trace =
-        tell(&work(own_status), &[json!({ "ok": 0 }), json!({ "ok": { "status": "late", "results": 1 } })]);
+    let trace = trace_of(
+        &work(own_status),
+        &[json!({ "ok": 0 }), json!({ "ok": { "status": "late", "results": 1 } })],
+    );
     assert_eq!(trace[2], r#"done {"status":"late","results":{"a":0,"b":{"status":"late","results":1}}}"#);
 }
 
@@ -436,18 +440,18 @@ fn an_expression_that_cannot_be_evaluated_fails_the_step_and_is_named() {
             r#"failed validation EXPRESSION_ERROR: `url` of task `a` cannot be evaluated: unable to calculate 1 / 0, in `{{ 1 / 0 }}` {"task":"a"}"#,
         ],
     );
-    let trace = tell(&work(config("{{ oops")), &[]);
+    let trace = trace_of(&work(config("{{ oops")), &[]);
     assert!(
         trace[0].starts_with("failed validation EXPRESSION_ERROR: `url` of task `a` cannot be evaluated:"),
         "{trace:?}"
     );
     let rule =
-        |rule: Value| tell(&work(json!({ "tasks": [noop("a", json!([rule]))] })), &[json!({ "ok": 1 })]);
+        |rule: Value| trace_of(&work(json!({ "tasks": [noop("a", json!([rule]))] })), &[json!({ "ok": 1 })]);
     let trace = rule(json!({ "when": "1 / 0 > 1", "action": { "do": "continue" } }));
     assert!(trace[1].contains("EXPRESSION_ERROR: a rule of task `a` cannot"), "{trace:?}");
     let trace = rule(json!({ "action": { "do": "continue" }, "set_ctx": { "k": "{{ 1 / 0 }}" } }));
     assert!(trace[1].contains("`k` of `set_ctx` in a rule of task `a`"), "{trace:?}");
-    let trace = tell(&work(json!({ "args": { "k": "{{ 1 / 0 }}" }, "tasks": [] })), &[]);
+    let trace = trace_of(&work(json!({ "args": { "k": "{{ 1 / 0 }}" }, "tasks": [] })), &[]);
     assert!(trace[0].contains("`k` of the step's `args`"), "{trace:?}");
 }
 
@@ -478,7 +482,7 @@ fn jumps_that_never_end_reach_a_limit_whoever_makes_them() {
 
 #[test]
 fn what_cannot_be_read_fails_at_once() {
-    let trace = tell(&work(json!({ "tasks": "none" })), &[]);
+    let trace = trace_of(&work(json!({ "tasks": "none" })), &[]);
     assert!(
         trace[0]
             .starts_with("failed validation INVALID_CONFIGURATION: the work of step `pages` is no pipeline"),
@@ -486,11 +490,15 @@ fn what_cannot_be_read_fails_at_once() {
     );
     let mut other = work(json!({ "tasks": [noop("a", json!([]))] }));
     other.cursor = Some(Arc::new(json!({ "version": 99, "at": "a" })));
-    assert!(tell(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", tell(&other, &[]));
+    assert!(trace_of(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", trace_of(&other, &[]));
     other.cursor = Some(Arc::new(json!({ "child": { "status": 1 }, "then": { "version": 1, "at": "a" } })));
-    assert!(tell(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", tell(&other, &[]));
+    assert!(trace_of(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", trace_of(&other, &[]));
     other.cursor = Some(Arc::new(json!({ "version": 1, "at": "gone" })));
-    assert!(tell(&other, &[])[0].contains("step `pages` has no task `gone`"), "{:?}", tell(&other, &[]));
+    assert!(
+        trace_of(&other, &[])[0].contains("step `pages` has no task `gone`"),
+        "{:?}",
+        trace_of(&other, &[])
+    );
 }
 
 #[test]
@@ -507,7 +515,7 @@ fn an_answer_nobody_asked_for_changes_nothing() {
 #[test]
 fn a_result_that_says_error_is_an_error_whatever_the_tool() {
     let says = |result: Value| {
-        let trace = tell(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
+        let trace = trace_of(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
         trace[1].clone()
     };
     assert_eq!(
@@ -543,7 +551,7 @@ fn the_kind_of_an_error_is_its_class_and_its_place_is_named() {
     let spec = json!({ "tasks": [noop("a", rules)] });
     let answer = json!({ "class": "rate_limit", "code": "RATE_LIMIT_EXCEEDED", "retry_after_ms": 10,
         "facts": { "http": { "status": 429 } } });
-    let trace = tell(&work(spec), &[answer.clone(), answer]);
+    let trace = trace_of(&work(spec), &[answer.clone(), answer]);
     let seen = trace.iter().find_map(|line| line.split("set ").nth(1)).expect("a context");
     let seen: Value = serde_json::from_str(seen).expect("JSON");
     let error = &seen["seen"];
@@ -572,7 +580,7 @@ fn tries_of_a_call_share_its_number_and_later_calls_have_others() {
     let mut run = Run::begin(work.clone());
     let mut numbers = Vec::new();
     for answer in &answers {
-        let Next::Call(call) = run.advance() else { panic!("it goes on") };
+        let Next::Call(call) = run.advance() else { panic!("it continues") };
         numbers.push((call.label, call.number));
         run.answer(called(answer));
         // Another worker takes over.

@@ -253,7 +253,7 @@ fn two_transactions_that_wait_for_each_other_are_a_deadlock() {
             _ => None,
         })
         .collect();
-    assert_eq!(lost.len(), 1, "one of them goes on: {outcomes:?}");
+    assert_eq!(lost.len(), 1, "one of them continues: {outcomes:?}");
     assert_eq!((lost[0].code.as_str(), lost[0].details["sqlstate"].as_str()), ("DB_DEADLOCK", Some("40P01")));
 }
 
@@ -335,7 +335,7 @@ fn the_connection_is_sealed_as_asked() {
     let failed = is_sealed("verify-full", "postgres").unwrap_err();
     assert!(
         failed.code == "DB_CONNECTION" && failed.message.contains("certificate"),
-        "nobody vouches for it: {failed:?}"
+        "no authority signed it: {failed:?}"
     );
     let failed = is_sealed("sometimes", "postgres").unwrap_err();
     assert_eq!(

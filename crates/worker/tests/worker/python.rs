@@ -186,8 +186,7 @@ fn libraries_are_imported_under_their_names() {
     );
 }
 
-/// Whatever reads the process list or the environment finds no argument; the files are for this user alone, and gone
-/// afterwards.
+/// The process list and the environment contain no argument; the files are for this user only, and removed afterwards.
 #[test]
 fn arguments_are_private_and_the_files_are_gone_afterwards() {
     let code = r#"

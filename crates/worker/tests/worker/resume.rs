@@ -10,12 +10,12 @@ use windlass_worker::{Next, Run};
 
 /// `label[#try] kind config`, `wait MS`, `later MS`, `done OUTPUT` or `failed CLASS CODE: MESSAGE DETAILS`, each with what it
 /// sets in the context.
-pub fn tell(work: &Work, answers: &[Value]) -> Vec<String> {
+pub fn trace_of(work: &Work, answers: &[Value]) -> Vec<String> {
     let through = trace(work, answers, Worker::Same);
     assert_eq!(
         trace(work, answers, Worker::NewAfterEachCall),
         through,
-        "a run that is taken over goes on alike"
+        "a run that is taken over has the same trace"
     );
     through
 }

@@ -60,7 +60,7 @@ impl Server {
         self.seen.recv_timeout(PATIENCE).unwrap().expect("a request, not a hang-up")
     }
 
-    /// Waits until somebody hangs up whom it did not answer.
+    /// Waits until a client disconnects that was not answered.
     pub fn hung_up(&self) {
         assert!(self.seen.recv_timeout(PATIENCE).unwrap().is_none());
     }

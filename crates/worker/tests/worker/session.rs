@@ -96,7 +96,7 @@ fn it_registers_again_until_it_is_answered() {
     assert_eq!(session.wake_at(), Some(RESEND_MS));
     says(&mut session, RESEND_MS, Input::Tick, &["register#2"]);
     assert_eq!(session.wake_at(), Some(3 * RESEND_MS));
-    // An answer to the first is from a session that nobody listens to.
+    // An answer to the first registration is from a session that is not used.
     says(&mut session, 1500, registered(1, 1), &[]);
     says(&mut session, 1500, run(A), &[]);
     says(&mut session, 1600, registered(2, 2), &[]);
@@ -154,7 +154,7 @@ fn an_order_that_comes_twice_begins_once() {
     says(&mut session, 2, done(A), &["report 1.5 done 1"]);
     says(&mut session, 3, run(A), &[]);
     says(&mut session, 4, answered(A, Verdict::Accepted), &[]);
-    // Whoever orders it again does not know that it ended.
+    // The engine repeats the order because it does not know that the unit ended.
     says(&mut session, 5, run(A), &["report 1.5 stopped"]);
     says(&mut session, 6, run(A), &[]);
 }
@@ -210,7 +210,7 @@ fn beats_list_what_is_held_and_are_sent_again_soon_when_lost() {
     says(&mut session, 17_000, Input::Tick, &["beat#3 [1.5]"]);
     says(&mut session, 17_100, beaten(3, Verdict::Accepted), &[]);
     assert_eq!(session.wake_at(), Some(17_000 + BEAT_EVERY_MS));
-    // Counted from when it was sent, whatever came earlier and is answered later.
+    // Counted from the time of sending, regardless of earlier messages with later answers.
     says(&mut session, 17_200, beaten(2, Verdict::Accepted), &[]);
     says(&mut session, 32_000, Input::Tick, &["beat#4 [1.5]"]);
 }
@@ -226,7 +226,7 @@ fn work_is_stopped_before_its_lease_can_end() {
     assert!(early.iter().all(|out| matches!(out, Output::Call { id: CallId::Beat { .. }, .. })), "{early:?}");
     assert_eq!(session.wake_at(), Some(give_up));
     says(&mut session, give_up, Input::Tick, &["stop 1.5 2000"]);
-    // A late answer gives nothing back, and the end is not reported.
+    // A late answer renews nothing, and the end is not reported.
     says(&mut session, give_up + 1, beaten(2, Verdict::Accepted), &[]);
     says(&mut session, give_up + 2, gone(A), &[]);
     assert_eq!(session.holds().count(), 0);

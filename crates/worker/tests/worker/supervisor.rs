@@ -47,7 +47,7 @@ pub fn supervisor_command() -> OwnCommand {
     OwnCommand { program: "/bin/sh".into(), args }
 }
 
-/// A zombie is as good as gone: nobody may be there to bury it.
+/// A zombie counts as ended: there may be no process to reap it.
 pub fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
@@ -69,7 +69,7 @@ fn a_killed_worker_leaves_no_process_behind() {
         Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(worker.stdout.take().unwrap()).lines();
     let finished = lines.find_map(|line| line.unwrap().strip_prefix("sleeper ").map(str::to_owned));
-    let sleeper = finished.expect("the worker tells the process it started");
+    let sleeper = finished.expect("the worker reports the process it started");
     assert!(lives(&sleeper));
     worker.kill().unwrap();
     worker.wait().unwrap();

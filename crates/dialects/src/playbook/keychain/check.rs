@@ -159,7 +159,7 @@ fn lone_child(playbook: &Playbook, problems: &mut Problems) {
 }
 
 /// The entries that a step's pipeline carries: what its tools read, what those read, in the keychain's order. The first
-/// step carries all of them, so that whatever is missing is missed before anything runs.
+/// step carries all of them, so that a missing one is reported before a task runs.
 pub(in crate::playbook) fn carried(playbook: &Playbook, step: &StepDef) -> Vec<Key> {
     let keys: Vec<&KeyDef> = playbook.keychain.iter().collect();
     let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, step));

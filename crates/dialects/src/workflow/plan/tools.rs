@@ -1,4 +1,4 @@
-//! Edges that touch an agent: they make nodes available to it and fire none of them.
+//! Edges that touch an agent: they make nodes available to it and do not fire them.
 
 use super::Plan;
 use crate::diagnostic::Problems;

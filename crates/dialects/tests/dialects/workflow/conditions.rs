@@ -1,11 +1,11 @@
-//! Conditions, asked of values.
+//! Evaluation of conditions.
 
 use super::workflow;
 use crate::compiled::net;
 use serde_json::{Value, json};
 use windlass_kernel::net::Work;
 
-/// What a conditional gives for these inputs.
+/// Result of a conditional for these inputs.
 fn evaluated(config: &Value, inputs: &Value) -> Value {
     let net = net(&workflow(&[&format!("c: conditional {config}")], &[]));
     let Work::Pure { output: Some(output), .. } = &net.spec().steps[0].work else {
@@ -50,7 +50,7 @@ const PAIRS: [(&str, &str, &str); 44] = [
         r#""12345678901234567890123456789012345678902""#,
         "ne lt lte nc",
     ),
-    // A text that is no number has no order beside a number.
+    // A string that is not a number cannot be ordered with a number.
     (r#""abc""#, "9", "ne nc"),
     ("9", r#""abc""#, "ne nc"),
     (r#""abc""#, r#""9""#, "ne gt gte nc"),

@@ -179,7 +179,7 @@ fn an_http_node_is_a_task_with_the_tools_fields() {
         &[],
     );
     let net = net(&text);
-    assert_eq!(step(&net, "a").retry.attempts_max, 1, "it tries by itself, and then goes on");
+    assert_eq!(step(&net, "a").retry.attempts_max, 1, "it retries by itself, and then continues");
     let task = task(&net, "a");
     assert_eq!((&task["kind"], &task["timeout_ms"]), (&json!("http"), &json!(5_000)));
     assert_eq!(

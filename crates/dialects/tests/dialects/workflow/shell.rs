@@ -9,7 +9,7 @@ fn workflow(config: &Value) -> String {
         .to_string()
 }
 
-/// The script that the worker gets, and the variables that stand for values.
+/// Returns the script for the worker, and the variables of its values.
 fn lowered(config: Value) -> (String, Value) {
     let net = net(&workflow(&config));
     let Work::Task { spec, .. } = &net.spec().steps[0].work else { panic!("it is work") };

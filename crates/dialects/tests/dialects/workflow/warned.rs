@@ -113,7 +113,7 @@ fn a_secret_in_the_text_moves_into_the_store() {
     assert_eq!(serde_json::to_string(again.net.expect("what is stored compiles").spec()).expect("JSON"), net);
 }
 
-/// Each field that another one beside it makes idle, and the words about it.
+/// Fields without effect because of another field, with their warnings.
 #[test]
 fn a_field_without_effect_is_a_warning() {
     let check = |node: &str, field: &str, why: &str| {

@@ -96,7 +96,7 @@ pub(crate) async fn duplicate_workflow(
 fn created(registered: Registered) -> Created {
     let mut headers = tagged(registered.version);
     let place = format!("/api/v1/workflows/{}", registered.id);
-    headers.insert(header::LOCATION, HeaderValue::from_str(&place).expect("an id can stand in a header"));
+    headers.insert(header::LOCATION, HeaderValue::from_str(&place).expect("an id is a valid header value"));
     (StatusCode::CREATED, headers, Json(registered))
 }
 

@@ -168,7 +168,7 @@ pub(crate) async fn current(app: &App, caller: &Caller, id: &str) -> Result<Arc<
 
 /// Returns the version as an entity tag, with which `If-Match` is compared.
 fn tagged(version: u32) -> HeaderMap {
-    let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits can stand in a header");
+    let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits are a valid header value");
     HeaderMap::from_iter([(header::ETAG, tag)])
 }
 

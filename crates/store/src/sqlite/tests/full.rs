@@ -99,7 +99,7 @@ fn a_full_disk_loses_nothing_that_was_answered() {
     let output = run(&["unshare", "--mount"], mount, "")
         .or_else(|| run(&["unshare", "--map-root-user", "--mount"], mount, ""));
     let Some(output) = output else {
-        eprintln!("not run: this system lets nobody mount a small disk");
+        eprintln!("not run: this system does not permit mounting a small disk");
         return;
     };
     assert!(output.contains("error: Full("), "{output}");

@@ -143,6 +143,6 @@ async fn a_redirect_to_a_name_is_checked_like_any_other() {
 async fn a_name_without_an_address_is_a_failed_connection() {
     let called = world(true, &[&[]]).get("http://nowhere.example/").await;
     assert_eq!(outcome_of(&called), "transport DNS_FAILED");
-    assert!(called.facts.is_empty(), "nobody answered");
+    assert!(called.facts.is_empty(), "there was no answer");
     assert_eq!(called.outcome.unwrap_err().details, json!(null));
 }
