@@ -326,11 +326,11 @@ impl<S: Store> Turn<S> {
     /// Waits for a message and takes all that have arrived.
     fn listen(&mut self) {
         match self.on_the_spot.take() {
-            Some(written) => self.heard(written),
+            Some(written) => self.handle_result(written),
             None => self.wait(),
         }
         while let Ok(happened) = self.happened.try_recv() {
-            self.heard(happened);
+            self.handle_result(happened);
         }
         for _ in 0..REQUESTS_PER_TURN_MAX {
             // The disk is free and gets the decisions so far; the rest is decided while it writes.
@@ -350,7 +350,7 @@ impl<S: Store> Turn<S> {
         crossbeam_channel::select! {
             recv(self.happened) -> happened => {
                 self.activity.begin_work();
-                self.heard(happened.unwrap_or(ThreadResult::Died("writer and reader")));
+                self.handle_result(happened.unwrap_or(ThreadResult::Died("writer and reader")));
             }
             recv(asked) -> asked => {
                 self.activity.begin_work();
@@ -372,7 +372,7 @@ impl<S: Store> Turn<S> {
         self.lane.wake(wake, now(self.began));
     }
 
-    fn heard(&mut self, happened: ThreadResult<S>) {
+    fn handle_result(&mut self, happened: ThreadResult<S>) {
         let wake = match happened {
             ThreadResult::Written(store, result) => {
                 self.store = Some(store);

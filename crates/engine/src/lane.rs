@@ -292,7 +292,7 @@ impl<R> Lane<R> {
                 self.rooms.limit(limits.open);
                 self.answer(reply, Answer::Accepted);
             }
-            Request::Keep(entries) => self.keep(entries, reply),
+            Request::Keep(entries) => self.store_entries(entries, reply),
             Request::Load => self.report_load(reply),
             Request::Group(call) => self.group_call(call, reply),
         }
@@ -342,11 +342,11 @@ impl<R> Lane<R> {
     }
 
     /// Writes rows of other tables, all of them in one transaction.
-    fn keep(&mut self, entries: Vec<Entry>, reply: R) {
+    fn store_entries(&mut self, entries: Vec<Entry>, reply: R) {
         if entries.is_empty() {
             return self.answer(reply, Answer::Kept(Vec::new()));
         }
-        self.open.keep(entries, reply);
+        self.open.add_entries(entries, reply);
     }
 
     fn report_load(&mut self, reply: R) {

@@ -86,7 +86,7 @@ impl FeedCheckpoints {
 
     /// Stores the state of a feed as a checkpoint, unless another subscriber has been as far. The end of an execution
     /// is sent to every subscriber, so there is no checkpoint after it.
-    pub fn keep(&self, feed: &Feed) {
+    pub fn store_checkpoint(&self, feed: &Feed) {
         let (builder, key) = (&feed.builder, (feed.execution, feed.builder.newest()));
         let version = builder.history().version();
         let is_known = |known: Arc<MessageBuilder>| known.history().version() >= version;
@@ -128,7 +128,7 @@ impl Feed {
             self.add_last_lines(reader, &mut messages)?;
         }
         if self.rows >= CHECKPOINT_ROWS {
-            checkpoints.keep(self);
+            checkpoints.store_checkpoint(self);
             self.rows = 0;
         }
         if !more && !over {

@@ -29,7 +29,7 @@ pub struct Follower {
 }
 
 #[derive(Debug)]
-pub enum Seen {
+pub enum FollowedItem {
     Record(Box<FollowedRecord>),
     Line(LogLine),
 }
@@ -89,7 +89,7 @@ impl Follower {
 
     /// Returns the records and lines since the last poll. Lines of a step that began meanwhile are returned by the next
     /// poll.
-    pub fn poll(&mut self) -> anyhow::Result<Vec<Seen>> {
+    pub fn poll(&mut self) -> anyhow::Result<Vec<FollowedItem>> {
         let (records, lines) = self.read()?;
         let mut ready: VecDeque<LogLine> = self.early.drain(..).collect();
         let over = self.state().phase().is_ended();
@@ -161,16 +161,16 @@ impl fmt::Debug for Follower {
 
 /// Merges both by time; each list keeps its order. At the same time a record comes first, unless it ends the step of
 /// the line.
-fn merge(records: Vec<FollowedRecord>, mut lines: VecDeque<LogLine>) -> Vec<Seen> {
+fn merge(records: Vec<FollowedRecord>, mut lines: VecDeque<LogLine>) -> Vec<FollowedItem> {
     let mut merged = Vec::with_capacity(records.len() + lines.len());
     for record in records {
         let (at, ends) = (record.entry.at, record.entry.ended_run());
         let first = |line: &LogLine| line.at < at || ends == Some(line.run) && line.at == at;
         while let Some(line) = lines.pop_front_if(|line| first(line)) {
-            merged.push(Seen::Line(line));
+            merged.push(FollowedItem::Line(line));
         }
-        merged.push(Seen::Record(Box::new(record)));
+        merged.push(FollowedItem::Record(Box::new(record)));
     }
-    merged.extend(lines.into_iter().map(Seen::Line));
+    merged.extend(lines.into_iter().map(FollowedItem::Line));
     merged
 }

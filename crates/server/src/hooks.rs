@@ -55,7 +55,7 @@ pub(crate) fn address(text: &str) -> (Option<Tenant>, &str) {
 
 /// Describes a path that another workflow has, for the author of the definition.
 #[must_use]
-pub(crate) fn taken(claim: &HookClaim, other: &str) -> Detail {
+pub(crate) fn describe_taken_path(claim: &HookClaim, other: &str) -> Detail {
     let HookClaim { method, path, .. } = claim;
     Detail {
         hint: Some("change one of the paths, or delete that workflow".to_owned()),

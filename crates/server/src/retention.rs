@@ -63,28 +63,28 @@ impl Pruner {
         let put_before = SystemTime::now().checked_sub(FRESH).context("the system clock is before 1970")?;
         let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
         (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
-        self.keep(vec![Entry::ArtifactsCounted { left: swept.left }])?;
+        self.store_entries(vec![Entry::ArtifactsCounted { left: swept.left }])?;
         Ok(pruned)
     }
 
     fn forget(&self, executions: Vec<windlass_kernel::ExecutionId>) -> anyhow::Result<u64> {
         let forget = executions.into_iter().map(|execution| Entry::Forget { execution });
-        let applied = self.keep(forget.collect())?;
+        let applied = self.store_entries(forget.collect())?;
         Ok(applied.iter().filter(|applied| **applied == Applied::Done).count() as u64)
     }
 
     fn prune_runs(&self, ended_before: Millis) -> anyhow::Result<()> {
         let prune = || ScheduleWrite::Prune { ended_before, occurrences_max: OCCURRENCES };
-        while self.keep(vec![Entry::Schedule(Box::new(prune()))])? == [Applied::Done] {}
+        while self.store_entries(vec![Entry::Schedule(Box::new(prune()))])? == [Applied::Done] {}
         Ok(())
     }
 
     fn clear(&self) -> anyhow::Result<()> {
-        while self.keep(vec![Entry::Clear { rows: ROWS }])? == [Applied::Done] {}
+        while self.store_entries(vec![Entry::Clear { rows: ROWS }])? == [Applied::Done] {}
         Ok(())
     }
 
-    fn keep(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
+    fn store_entries(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
         match self.engine.call(Request::Keep(entries)) {
             Some(Answer::Kept(applied)) => Ok(applied),
             _ => bail!("the engine is being stopped; pruning continues after the next start"),

@@ -93,7 +93,7 @@ impl Drop for Live {
     /// Checks that the position of a subscriber is stored, so that it continues there when it reconnects.
     fn drop(&mut self) {
         if let Some(feed) = &self.feed {
-            self.app.histories.feeds.keep(feed);
+            self.app.histories.feeds.store_checkpoint(feed);
         }
     }
 }

@@ -204,7 +204,7 @@ impl LocalVault {
     }
 
     /// Sets a secret unless it has this value.
-    pub fn keep(
+    pub fn set_if_changed(
         &mut self,
         tenant: &Tenant,
         name: &str,

@@ -188,7 +188,7 @@ impl Versions {
         let bytes = definition.manifest.json.len();
         // The author of a schema determines its cost.
         let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(&definition))).await?;
-        Ok(self.keep(version))
+        Ok(self.cache_version(version))
     }
 
     /// Checks the inputs of a sub-execution, and returns its Net if bindings of this process change it. Inputs from
@@ -200,7 +200,7 @@ impl Versions {
         inputs: &Value,
     ) -> Result<Option<Arc<Net>>, String> {
         let known = self.cached.get(&definition.id);
-        let version = known.unwrap_or_else(|| self.keep(Arc::new(Version::of(definition))));
+        let version = known.unwrap_or_else(|| self.cache_version(Arc::new(Version::of(definition))));
         version.check_child(inputs)?;
         version.bind(net, &self.adapters).map_err(|left| {
             let first = left.first().map(describe_unbound).unwrap_or_default();
@@ -208,7 +208,7 @@ impl Versions {
         })
     }
 
-    fn keep(&self, version: Arc<Version>) -> Arc<Version> {
+    fn cache_version(&self, version: Arc<Version>) -> Arc<Version> {
         self.cached.insert(version.definition, version.clone(), version.bytes as u64);
         version
     }

@@ -77,7 +77,9 @@ impl WebhookSecrets {
         let kept = self.vault.with(|vault| vault.open(tenant, NAME))?;
         let signing = match kept {
             Some(text) => Signing::opened(serde_json::from_str(&text).map_err(Problem::internal)?)?,
-            None => self.keep(tenant, Signing { current: fresh()?, since: now(), previous: None }, None)?,
+            None => {
+                self.store_secret(tenant, Signing { current: fresh()?, since: now(), previous: None }, None)?
+            }
         };
         known.insert(tenant.clone(), signing.clone());
         Ok(signing)
@@ -89,12 +91,18 @@ impl WebhookSecrets {
         let mut known = self.lock();
         let now = now();
         let previous = Some((old.current, Millis(now.0 + GRACE_MS)));
-        let signing = self.keep(tenant, Signing { current: fresh()?, since: now, previous }, Some(audit))?;
+        let signing =
+            self.store_secret(tenant, Signing { current: fresh()?, since: now, previous }, Some(audit))?;
         known.insert(tenant.clone(), signing.clone());
         Ok(signing)
     }
 
-    fn keep(&self, tenant: &Tenant, signing: Signing, audit: Option<Audit>) -> Result<Signing, Problem> {
+    fn store_secret(
+        &self,
+        tenant: &Tenant,
+        signing: Signing,
+        audit: Option<Audit>,
+    ) -> Result<Signing, Problem> {
         let text = Zeroizing::new(serde_json::to_string(&signing.sealed()).map_err(Problem::internal)?);
         self.vault.with(|vault| vault.set_own(tenant, NAME, &text, audit))?;
         Ok(signing)

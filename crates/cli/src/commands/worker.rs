@@ -57,7 +57,7 @@ impl Worker {
                 "WINDLASS_TOKEN is not set; create a token with `windlass tokens create NAME --role worker`",
             )
         })?;
-        let place = Place::take(&self.data)?;
+        let place = WorkerFolder::take(&self.data)?;
         let signals = listen()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let config = LinkConfig {
@@ -143,14 +143,14 @@ fn give_back(pool: Pool) -> ExitCode {
 /// The folder of one worker process among those that share a folder. Files of a process that was killed are removed by
 /// the next process that uses its folder.
 #[derive(Debug)]
-struct Place {
+struct WorkerFolder {
     folder: PathBuf,
     /// Locked as long as the process lives.
     _lock: File,
 }
 
-impl Place {
-    fn take(data: &Path) -> anyhow::Result<Place> {
+impl WorkerFolder {
+    fn take(data: &Path) -> anyhow::Result<WorkerFolder> {
         DirBuilder::new()
             .mode(0o700)
             .recursive(true)
@@ -161,7 +161,7 @@ impl Place {
             let lock = File::options().create(true).append(true).open(&file);
             let lock = lock.with_context(|| format!("cannot open {}", file.display()))?;
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                return Ok(Place { folder: data.join(number.to_string()), _lock: lock });
+                return Ok(WorkerFolder { folder: data.join(number.to_string()), _lock: lock });
             }
         }
         Err(anyhow!("{WORKERS_MAX} workers use {}; use another folder with --data", data.display()))

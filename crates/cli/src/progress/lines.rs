@@ -6,7 +6,7 @@ use crate::format::{counted, duration, log_line, sentence};
 use crate::text::Colours;
 use std::collections::BTreeMap;
 use windlass_kernel::{Millis, Net, Role, StepId};
-use windlass_server::follow::{LogLine, Seen};
+use windlass_server::follow::{FollowedItem, LogLine};
 use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 
 /// Maximum number of printed changes of repeated firings of one step: those of ten short iterations.
@@ -44,13 +44,13 @@ impl Lines {
         Lines { started_at: None, flag: flag.to_owned(), steps: BTreeMap::new(), output: BTreeMap::new() }
     }
 
-    pub fn print_changes(&mut self, net: &Net, id: &str, seen: &[Seen]) {
+    pub fn print_changes(&mut self, net: &Net, id: &str, seen: &[FollowedItem]) {
         // Records that a fork took over belong to another execution, whose lines were printed already.
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
-                Seen::Line(line) => self.line(id, line),
-                Seen::Record(followed) => self.record(net, &followed.entry),
+                FollowedItem::Line(line) => self.line(id, line),
+                FollowedItem::Record(followed) => self.record(net, &followed.entry),
             }
         }
     }
@@ -133,9 +133,9 @@ impl StepLines {
     }
 }
 
-fn is_fork(seen: &Seen) -> bool {
+fn is_fork(seen: &FollowedItem) -> bool {
     let is_fork = |entry: &TimelineEntry| {
         matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Forked { .. }))
     };
-    matches!(seen, Seen::Record(followed) if is_fork(&followed.entry))
+    matches!(seen, FollowedItem::Record(followed) if is_fork(&followed.entry))
 }

@@ -8,7 +8,7 @@ use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
 use windlass_kernel::{Execution, Net, Outcome, Phase};
-use windlass_server::follow::Seen;
+use windlass_server::follow::FollowedItem;
 use windlass_views::{Leases, status};
 
 /// Number of rows of a terminal whose size is unknown.
@@ -37,11 +37,11 @@ impl Screen {
         Screen { board: Board::default(), style, drawn: 0, next: Instant::now(), spin: 0 }
     }
 
-    pub fn add_changes(&mut self, net: &Net, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
+    pub fn add_changes(&mut self, net: &Net, seen: &[FollowedItem], state: &Execution<'_>, leases: &Leases) {
         for seen in seen {
             match seen {
-                Seen::Line(line) => self.board.line(line),
-                Seen::Record(followed) => self.board.record(net, &followed.entry),
+                FollowedItem::Line(line) => self.board.line(line),
+                FollowedItem::Record(followed) => self.board.record(net, &followed.entry),
             }
         }
         self.board.taken(state, leases);

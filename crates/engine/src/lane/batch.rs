@@ -177,7 +177,7 @@ impl<R> Batch<R> {
         self.thens.push(then);
     }
 
-    pub fn keep(&mut self, entries: Vec<Entry>, reply: R) {
+    pub fn add_entries(&mut self, entries: Vec<Entry>, reply: R) {
         let last = entries.len().saturating_sub(1);
         let mut reply = Some(reply);
         for (place, entry) in entries.into_iter().enumerate() {
@@ -411,7 +411,7 @@ impl<R> Lane<R> {
     /// Removes an execution that waits from memory if possible.
     pub(super) fn rest(&mut self, id: ExecutionId) {
         let sessions = &self.sessions;
-        self.executions.rest(id, self.config.idle_max, &|id| sessions.work_on(id));
+        self.executions.evict_idle(id, self.config.idle_max, &|id| sessions.work_on(id));
     }
 
     pub(super) fn trim(&mut self, id: ExecutionId) {

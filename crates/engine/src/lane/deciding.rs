@@ -266,7 +266,7 @@ impl<R> Lane<R> {
     /// Decides inputs in order, as soon as the execution is in memory and not blocked.
     pub(super) fn give(&mut self, id: ExecutionId, pending: Pending<R>) {
         if self.quarantined.holds(id) {
-            return self.turn_away(id, pending);
+            return self.answer_quarantined(id, pending);
         }
         match self.executions.place(id) {
             Some(Place::Loading(waiting)) => waiting.push_back(pending),
@@ -377,7 +377,7 @@ impl<R> Lane<R> {
             Err(Rejected::Needs(needs)) => self.need(id, pending, needs),
             Err(Rejected::Broken(illegal)) if !matches!(pending.what, What::Create(..)) => {
                 self.quarantine(id, format!("a decision violates an invariant: {illegal}"));
-                self.turn_away(id, pending);
+                self.answer_quarantined(id, pending);
             }
             Err(rejected) => match given_back(&pending.what, &rejected) {
                 Some(lost) => self.decide(id, Pending { what: lost, ..pending }),

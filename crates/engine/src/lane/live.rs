@@ -206,7 +206,12 @@ impl<R> Executions<R> {
     /// Removes executions from memory: ended ones at once, waiting ones when there are too many. The oldest are removed
     /// first, but of those that wait for a slot the newest, because its turn comes last. Those that a worker has a part
     /// of stay.
-    pub fn rest(&mut self, id: ExecutionId, idle_max: usize, is_worked_on: &dyn Fn(ExecutionId) -> bool) {
+    pub fn evict_idle(
+        &mut self,
+        id: ExecutionId,
+        idle_max: usize,
+        is_worked_on: &dyn Fn(ExecutionId) -> bool,
+    ) {
         let Some(live) = self.get(id).filter(|live| live.is_idle()) else { return };
         let has_offers = live.has_offers();
         if has_offers && is_worked_on(id) {

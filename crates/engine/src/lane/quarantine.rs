@@ -60,9 +60,11 @@ impl<R> Lane<R> {
         self.quarantined.executions.insert(id, quarantine);
         self.effects.push(Effect::Quarantined(id, reason));
         match place {
-            Some(Place::Loading(waiting)) => waiting.into_iter().for_each(|one| self.turn_away(id, one)),
+            Some(Place::Loading(waiting)) => {
+                waiting.into_iter().for_each(|one| self.answer_quarantined(id, one))
+            }
             Some(Place::Live(live)) => {
-                live.waiting.into_iter().for_each(|one| self.turn_away(id, one));
+                live.waiting.into_iter().for_each(|one| self.answer_quarantined(id, one));
                 let refusal = self.quarantine_refusal(id);
                 for (_, reply) in live.waiters {
                     self.answer(reply, Answer::Refused(refusal.clone()));
@@ -73,7 +75,7 @@ impl<R> Lane<R> {
     }
 
     /// Answers inputs for a quarantined execution. Mail stays in the inbox, an offer in its row.
-    pub(super) fn turn_away(&mut self, id: ExecutionId, pending: Pending<R>) {
+    pub(super) fn answer_quarantined(&mut self, id: ExecutionId, pending: Pending<R>) {
         match &pending.what {
             What::Dispatch { tenant, .. } => self.queue.left(tenant),
             What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),

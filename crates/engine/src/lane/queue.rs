@@ -42,7 +42,7 @@ pub(super) struct Queue {
 }
 
 /// Number of slots of a tenant; entries without a slot yet are counted here.
-pub(super) type Held<'h> = &'h dyn Fn(&Tenant) -> usize;
+pub(super) type SlotCount<'h> = &'h dyn Fn(&Tenant) -> usize;
 
 /// Entries of one tenant, oldest first, by priority.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Queue {
     }
 
     /// Takes the next entry, with its tenant. It counts for the tenant until `left` is called.
-    pub fn pop(&mut self, held: Held<'_>) -> Option<(Tenant, Queued)> {
+    pub fn pop(&mut self, held: SlotCount<'_>) -> Option<(Tenant, Queued)> {
         let tenant = self.turns.remove(self.next(held)?)?;
         let waiting = self.waiting.get_mut(&tenant)?;
         let offer = waiting.pop()?;
@@ -119,7 +119,7 @@ impl Queue {
 
     /// Returns the position of the tenant whose turn it is. A tenant without slots is chosen at once, so at most one
     /// more tenant is examined than have slots.
-    fn next(&self, held: Held<'_>) -> Option<usize> {
+    fn next(&self, held: SlotCount<'_>) -> Option<usize> {
         let mut least: Option<(usize, usize)> = None;
         for (place, tenant) in self.turns.iter().enumerate() {
             let has = self.has(tenant, held);
@@ -133,7 +133,7 @@ impl Queue {
         least.map(|(_, place)| place)
     }
 
-    fn has(&self, tenant: &Tenant, held: Held<'_>) -> usize {
+    fn has(&self, tenant: &Tenant, held: SlotCount<'_>) -> usize {
         held(tenant) + self.leaving.get(tenant).copied().unwrap_or_default()
     }
 
@@ -156,7 +156,7 @@ impl Queue {
     }
 
     /// Returns whether no offer waits longer than a new one of the tenant, and the tenant may have one more slot.
-    pub fn lets_pass(&self, tenant: &Tenant, held: Held<'_>) -> bool {
+    pub fn lets_pass(&self, tenant: &Tenant, held: SlotCount<'_>) -> bool {
         self.all_leaving == 0
             && self.has(tenant, held) < self.limits.of(tenant, self.slots)
             && self.next(held).is_none()

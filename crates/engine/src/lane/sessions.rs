@@ -17,7 +17,7 @@ use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use table::{Held, Session};
+use table::{HeldUnit, Session};
 use windlass_kernel::{
     ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Rejected, Report, RunId, RunState, Times,
     WorkResult,
@@ -145,7 +145,13 @@ impl<R> Lane<R> {
         self.lease_ended(session, unit, &held, loss);
     }
 
-    fn lease_ended(&mut self, session: protocol::SessionId, unit: protocol::Unit, held: &Held, loss: Loss) {
+    fn lease_ended(
+        &mut self,
+        session: protocol::SessionId,
+        unit: protocol::Unit,
+        held: &HeldUnit,
+        loss: Loss,
+    ) {
         let loss = if self.retract(unit) {
             self.groups.unassign(session);
             Loss::NotStarted
@@ -336,7 +342,9 @@ impl<R> Lane<R> {
 
 /// Sorts the units of a worker so that whole executions come before their steps: with the first loss they restart, and
 /// the later ones are of an earlier generation.
-fn wholes_first(holds: BTreeMap<protocol::Unit, Held>) -> impl Iterator<Item = (protocol::Unit, Held)> {
+fn wholes_first(
+    holds: BTreeMap<protocol::Unit, HeldUnit>,
+) -> impl Iterator<Item = (protocol::Unit, HeldUnit)> {
     // The number of a whole execution is the highest of its units.
     holds.into_iter().rev()
 }

@@ -149,7 +149,7 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     let seen = first.iter().map(|message| message.sequence).max().unwrap();
     (1..PATCHES).for_each(|go| rig.patch(id, go));
     assert_eq!(messages(&mut feed, &mut reader, &histories), []);
-    histories.feeds.keep(&feed);
+    histories.feeds.store_checkpoint(&feed);
     rig.patch(id, PATCHES);
     let mut continued = |histories: &Histories| {
         let before = reader.journal_rows_read();

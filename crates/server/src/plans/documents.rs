@@ -53,9 +53,9 @@ impl Plans {
 
 /// Collects the actions that a plan names.
 #[derive(Debug, Default)]
-struct Wanted(RefCell<Vec<ActionRef>>);
+struct ActionNames(RefCell<Vec<ActionRef>>);
 
-impl ActionLookup for Wanted {
+impl ActionLookup for ActionNames {
     fn find_action(&self, wanted: &ActionRef) -> Result<RegisteredAction, Vec<String>> {
         let mut all = self.0.borrow_mut();
         if all.len() < WANTED_MAX && !all.contains(wanted) {
@@ -86,7 +86,7 @@ pub(crate) async fn read_registered(app: &App, tenant: &Tenant, text: String) ->
     let (text, bytes): (Arc<str>, usize) = (text.as_str().into(), text.len());
     let first = text.clone();
     let collect = move || {
-        let wanted = Wanted::default();
+        let wanted = ActionNames::default();
         let read = read_plan(&first, &wanted);
         (read, wanted.0.into_inner())
     };

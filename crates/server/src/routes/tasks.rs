@@ -103,14 +103,14 @@ async fn list_tasks(
     Params(filter): Params<TaskFilter>,
 ) -> Result<Json<TaskList>, Problem> {
     caller.may(Permission::View)?;
-    let wanted = Wanted::of(&caller, &filter)?;
+    let wanted = ParsedTaskFilter::of(&caller, &filter)?;
     let (readers, histories) = (app.readers.of(&caller.tenant), app.histories.clone());
     let list = readers.read(move |reader| wanted.list(reader, &histories)).await?;
     Ok(Json(list))
 }
 
 /// The parsed request.
-struct Wanted {
+struct ParsedTaskFilter {
     caller: Caller,
     mine: bool,
     kind: Option<TaskKind>,
@@ -120,12 +120,12 @@ struct Wanted {
     after: Option<(ExecutionId, RunId)>,
 }
 
-impl Wanted {
-    fn of(caller: &Caller, filter: &TaskFilter) -> Result<Wanted, Problem> {
+impl ParsedTaskFilter {
+    fn of(caller: &Caller, filter: &TaskFilter) -> Result<ParsedTaskFilter, Problem> {
         let bad = |field: &str, what: &str| Problem::invalid(field, format!("is not the id of {what}"));
         let workflow = filter.workflow_id.as_deref().map(ids::workflow).transpose();
         let execution = filter.execution_id.as_deref().map(ids::execution).transpose();
-        Ok(Wanted {
+        Ok(ParsedTaskFilter {
             caller: caller.clone(),
             mine: filter.mine == Some(true),
             kind: filter.kind,

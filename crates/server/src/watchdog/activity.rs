@@ -66,7 +66,7 @@ impl ThreadActivity {
         }
         drop(state);
         #[cfg(debug_assertions)]
-        super::fault::strike(self.thread, execution);
+        super::fault::inject_fault(self.thread, execution);
     }
 
     fn end_execution(&self, since: Option<u64>) {
@@ -87,7 +87,7 @@ impl ThreadActivity {
     }
 
     /// Records the current execution.
-    pub(crate) fn keep(&self, is_hung: bool) {
+    pub(crate) fn record_current(&self, is_hung: bool) {
         self.write(&self.lock(), is_hung);
     }
 

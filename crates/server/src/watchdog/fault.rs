@@ -13,7 +13,7 @@ const HANG: Duration = Duration::from_secs(3_600);
 
 static FAULT: OnceLock<Option<String>> = OnceLock::new();
 
-pub(super) fn strike(thread: &str, execution: ExecutionId) {
+pub(super) fn inject_fault(thread: &str, execution: ExecutionId) {
     let Some(fault) = FAULT.get_or_init(|| std::env::var(VARIABLE).ok()) else { return };
     let mut words = fault.split_ascii_whitespace();
     let (what, at, of) = (words.next(), words.next(), words.next());

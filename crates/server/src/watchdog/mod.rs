@@ -125,7 +125,7 @@ impl Vitals {
 
     /// Records the current executions of all threads, because the engine ended by itself.
     pub fn end_in_trouble(&self) {
-        self.all().into_iter().for_each(|activity| activity.keep(false));
+        self.all().into_iter().for_each(|activity| activity.record_current(false));
     }
 }
 
@@ -212,7 +212,7 @@ impl Watch {
 
     /// Ends the process. Nothing is lost: acknowledged changes are on disk, and a supervisor starts the next process.
     fn end_process(&self, activity: &ThreadActivity, lag: u64) -> ! {
-        activity.keep(true);
+        activity.record_current(true);
         let Stall { thread, seconds, execution } = stall(activity, lag);
         tracing::error!(
             thread,

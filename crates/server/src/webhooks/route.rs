@@ -71,7 +71,7 @@ impl Route {
 
     /// Sends what can be sent. An error of the server is logged, and the route is tried again soon.
     pub(crate) async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> RouteState {
-        match self.go(app, client).await {
+        match self.deliver_pending(app, client).await {
             Ok(state) => state,
             Err(problem) => {
                 tracing::warn!(execution = %self.source.execution, %problem, "cannot deliver events; retrying");
@@ -82,7 +82,11 @@ impl Route {
         }
     }
 
-    async fn go(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Result<RouteState, Problem> {
+    async fn deliver_pending(
+        &mut self,
+        app: &Arc<App>,
+        client: &reqwest::Client,
+    ) -> Result<RouteState, Problem> {
         if !self.gathered {
             self.gather(app).await?;
         }
@@ -90,7 +94,7 @@ impl Route {
             let id = self.source.execution;
             let pending = app.followers.look(move |reader| reader.pending(id, PAGE)).await?;
             if pending.is_empty() {
-                return self.rest(app).await;
+                return self.find_next_attempt(app).await;
             }
             for waiting in &pending {
                 if let Some(due) = waiting.due.filter(|due| *due > now()) {
@@ -103,7 +107,7 @@ impl Route {
         }
     }
 
-    async fn rest(&self, app: &App) -> Result<RouteState, Problem> {
+    async fn find_next_attempt(&self, app: &App) -> Result<RouteState, Problem> {
         if !self.gathered {
             return Ok(RouteState::Waits);
         }
@@ -116,12 +120,12 @@ impl Route {
     async fn gather(&mut self, app: &Arc<App>) -> Result<(), Problem> {
         loop {
             let page = self.page(app).await?;
-            let made = self.made(&page.messages);
+            let made = self.new_deliveries(&page.messages);
             if let Some(seen) = page.messages.iter().map(|message| message.sequence).max() {
                 self.source.seen = self.source.seen.max(seen);
             }
             if !made.is_empty() {
-                self.keep(app, made).await?;
+                self.store_deliveries(app, made).await?;
             }
             self.gathered = page.over;
             if page.over || !page.more {
@@ -130,7 +134,7 @@ impl Route {
         }
     }
 
-    async fn keep(&mut self, app: &App, made: Vec<NewDelivery>) -> Result<(), Problem> {
+    async fn store_deliveries(&mut self, app: &App, made: Vec<NewDelivery>) -> Result<(), Problem> {
         let (execution, seen) = (self.source.execution, self.source.seen);
         let count = made.len() as u64;
         let new = NewDeliveries { execution, seen, made, at: now() };
@@ -142,7 +146,7 @@ impl Route {
         Ok(())
     }
 
-    fn made(&mut self, messages: &[Message]) -> Vec<NewDelivery> {
+    fn new_deliveries(&mut self, messages: &[Message]) -> Vec<NewDelivery> {
         let subject = Subject {
             execution: self.source.execution,
             workflow: self.source.workflow.map(|workflow| workflow_id(workflow.0)),

@@ -4,7 +4,7 @@ mod acting;
 
 use super::sabotage::Sabotage;
 use super::store::{Fate, SystemReader};
-use super::workers::{Caller, Sent};
+use super::workers::{Caller, SentMessage};
 use super::world::{Happening, World};
 use crate::invariants::Broken;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ const AWAY_MS: [u64; 4] = [5, 200, 3_000, 40_000];
 #[derive(Debug, Clone)]
 pub(super) enum Ticket {
     User(usize),
-    Worker { worker: usize, life: u32, sent: Box<Sent> },
+    Worker { worker: usize, life: u32, sent: Box<SentMessage> },
 }
 
 #[derive(Debug)]

@@ -42,14 +42,14 @@ struct Running {
 
 /// Call of a worker on its way to the engine.
 #[derive(Debug, Clone)]
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     pub caller: Caller,
     pub call: Call,
 }
 
 /// Reply of the engine on its way to a worker.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct EngineReply {
     pub caller: Caller,
     pub reply: Reply,
     /// Session that an order is meant for.
@@ -149,10 +149,16 @@ impl World {
     }
 
     /// A message from the engine's life `from`.
-    pub(super) fn hears(&mut self, worker: usize, life: u32, heard: Heard, from: u32) -> Result<(), Broken> {
+    pub(super) fn hears(
+        &mut self,
+        worker: usize,
+        life: u32,
+        heard: EngineReply,
+        from: u32,
+    ) -> Result<(), Broken> {
         let this = &mut self.workers[worker];
         let Some(process) = this.process.as_mut().filter(|_| this.life == life) else { return Ok(()) };
-        let Heard { caller, reply, session: under } = heard;
+        let EngineReply { caller, reply, session: under } = heard;
         let to = match (caller, &reply) {
             (Caller::Agent { unit, call }, Reply::Agent(answer)) => {
                 return self.agent_hears(worker, unit, &call, answer);
@@ -231,7 +237,7 @@ impl World {
             let newest = process.and_then(|process| process.sessions.values().next_back().copied());
             if let Some(session) = newest {
                 self.watch.leases.left(session);
-                self.send(worker, Sent { caller: Caller::Leaver, call: Call::Leave(session) });
+                self.send(worker, SentMessage { caller: Caller::Leaver, call: Call::Leave(session) });
             }
             self.worker_is_gone(worker);
             self.worker_comes_back(worker);
@@ -254,14 +260,14 @@ impl World {
         let forged = is_report && self.sabotage == Some(Sabotage::VerdictForged) && self.rng.percent(20);
         if forged {
             let (life, from) = (self.workers[worker].life, self.life);
-            let heard = Heard { caller, reply: Reply::Verdict(Verdict::Accepted), session: None };
+            let heard = EngineReply { caller, reply: Reply::Verdict(Verdict::Accepted), session: None };
             let heard = Box::new(heard);
             return self.agenda.plan(self.now + 1, Happening::Hears { worker, life, heard, from });
         }
-        self.send(worker, Sent { caller, call });
+        self.send(worker, SentMessage { caller, call });
     }
 
-    fn send(&mut self, worker: usize, sent: Sent) {
+    fn send(&mut self, worker: usize, sent: SentMessage) {
         let life = self.workers[worker].life;
         let arrivals = match self.plan.embedded {
             true => vec![self.now],
@@ -273,7 +279,7 @@ impl World {
     }
 
     /// Delivers a message if the engine runs; otherwise it is lost.
-    pub(super) fn reaches(&mut self, worker: usize, life: u32, sent: Sent) -> Result<(), Broken> {
+    pub(super) fn reaches(&mut self, worker: usize, life: u32, sent: SentMessage) -> Result<(), Broken> {
         let call = sent.call.clone();
         self.wake(Wake::Call(call, Ticket::Worker { worker, life, sent: Box::new(sent) }));
         Ok(())

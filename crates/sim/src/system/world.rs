@@ -9,7 +9,7 @@ use super::sabotage::Sabotage;
 use super::store::{Crash, Depot, Fate, Forgets, SystemReader};
 use super::users::Users;
 use super::watch::{Watch, Wish};
-use super::workers::{Heard, Sent, Worker};
+use super::workers::{EngineReply, SentMessage, Worker};
 use crate::invariants::Broken;
 use crate::rng::Rng;
 use windlass_engine::Now;
@@ -46,13 +46,13 @@ pub(super) enum Happening {
     Reaches {
         worker: usize,
         life: u32,
-        sent: Box<Sent>,
+        sent: Box<SentMessage>,
     },
     /// A message from the engine reaches a worker.
     Hears {
         worker: usize,
         life: u32,
-        heard: Box<Heard>,
+        heard: Box<EngineReply>,
         from: u32,
     },
     WorkerStarts(usize),

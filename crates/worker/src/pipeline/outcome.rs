@@ -12,12 +12,12 @@ use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline};
 /// Returns the outcome of a result. A result with `status: "error"` is an error, from every tool.
 pub(super) fn judged(called: CallResult) -> CallResult {
     let CallResult { outcome, facts } = called;
-    let outcome =
-        outcome.and_then(|result| if result["status"] == "error" { Err(said(result)) } else { Ok(result) });
+    let outcome = outcome
+        .and_then(|result| if result["status"] == "error" { Err(failure_of(result)) } else { Ok(result) });
     CallResult { outcome, facts }
 }
 
-fn said(result: Value) -> Box<Failure> {
+fn failure_of(result: Value) -> Box<Failure> {
     let error = &result["error"];
     let words = [&error["message"], error, &result["message"]].into_iter().find_map(Value::as_str);
     let words = words.filter(|words| !words.is_empty());
@@ -65,7 +65,7 @@ fn error(failure: &Failure, site: FailureSite<'_>, tool: &str, facts: &Map<Strin
 }
 
 /// Returns the value of a task under its label after its completion: its result, or its failure.
-pub(super) fn kept(called: CallResult, site: FailureSite<'_>, tool: &str) -> Value {
+pub(super) fn task_value(called: CallResult, site: FailureSite<'_>, tool: &str) -> Value {
     match called.outcome {
         Ok(result) => result,
         Err(failure) => json!({ "status": "error", "error": error(&failure, site, tool, &called.facts) }),

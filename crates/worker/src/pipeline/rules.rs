@@ -77,7 +77,7 @@ impl Run {
             self.cursor.tries.remove(&label);
         }
         let kind = self.task(&label).map(|task| task.kind.clone()).unwrap_or_default();
-        let kept = outcome::kept(called, self.site(), &kind);
+        let kept = outcome::task_value(called, self.site(), &kind);
         self.cursor.results.insert(label, kept);
         self.cursor.passed += 1;
     }

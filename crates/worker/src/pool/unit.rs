@@ -81,7 +81,7 @@ async fn drive(
     loop {
         match take_turn(run, desk).await {
             Turn::Report(report) => return Some(report),
-            Turn::Checkpoint(cursor) => kept(cursor, wires, unit, &mut halt).await?,
+            Turn::Checkpoint(cursor) => store_cursor(cursor, wires, unit, &mut halt).await?,
             Turn::Wait { delay_ms } => {
                 tokio::select! {
                     () = sleep(Duration::from_millis(delay_ms)) => {}
@@ -213,7 +213,7 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
         }
     };
     if wires.kit.claim.keep(run.take_unkept()).await.is_ok()
-        && kept(run.cursor(), wires, unit, halt).await.is_some()
+        && store_cursor(run.cursor(), wires, unit, halt).await.is_some()
     {
         // The call may have been stopped.
         let _ = asked.send(());
@@ -262,7 +262,12 @@ async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
 }
 
 /// Waits until the engine has stored the cursor: a worker that takes over must not repeat completed calls.
-pub(super) async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
+pub(super) async fn store_cursor(
+    mut cursor: Value,
+    wires: &mut Wires,
+    unit: Unit,
+    halt: &mut Halt,
+) -> Option<()> {
     // The pool outlives its units.
     keeper::redact_cursor(&wires.kit.keeper, &mut cursor);
     let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });

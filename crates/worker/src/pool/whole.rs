@@ -1,6 +1,6 @@
 //! An execution that this worker holds as a whole: the folder that its steps share, from the claim to the end.
 
-use super::unit::{Result, Wires, kept};
+use super::unit::{Result, Wires, store_cursor};
 use crate::failure::failure;
 use crate::halt::Halt;
 use crate::tools::Kit;
@@ -34,7 +34,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
-    if kept(json!({}), &mut wires, unit, &mut halt).await.is_some() && !halt.is_pulled() {
+    if store_cursor(json!({}), &mut wires, unit, &mut halt).await.is_some() && !halt.is_pulled() {
         halt.pulled().await;
     }
     if wires.kit.keeps_workdirs {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_protocol::{Call, Checkpoint, Outcome, Report, Unit, Verdict, Work};
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldUnit {
     pub(super) lease_from: u64,
     pub(super) phase: Phase,
 }
@@ -38,7 +38,7 @@ pub(super) enum Then {
     Nothing,
 }
 
-impl Held {
+impl HeldUnit {
     /// Returns whether processes of it may run in this worker.
     pub(super) fn is_local(&self) -> bool {
         match self.phase {
@@ -92,7 +92,7 @@ impl Session {
             self.out.push(Output::Start(work));
             Phase::Running
         };
-        self.held.insert(unit, Held { lease_from, phase });
+        self.held.insert(unit, HeldUnit { lease_from, phase });
     }
 
     /// Stops a unit. One that is not here is stopped already, and one that ended is not begun again by a late order.
@@ -160,12 +160,12 @@ impl Session {
         self.out.push(call_report(&report));
         let unit = report.unit;
         let phase = Phase::Reporting { report, again: Again::first(now) };
-        self.held.insert(unit, Held { lease_from, phase });
+        self.held.insert(unit, HeldUnit { lease_from, phase });
     }
 
     /// Every verdict is final: the report was accepted, or it came too late to change anything.
     pub(super) fn reported(&mut self, unit: Unit) {
-        if let Some(Held { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
+        if let Some(HeldUnit { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
             self.remove(unit);
         }
     }
@@ -188,7 +188,7 @@ impl Session {
 
     /// Keeps reports of work that has ended: they may still be accepted.
     pub(super) fn give_up_all(&mut self, grace_ms: u64) {
-        let unfinished = |held: &Held| !matches!(held.phase, Phase::Reporting { .. });
+        let unfinished = |held: &HeldUnit| !matches!(held.phase, Phase::Reporting { .. });
         let units: Vec<Unit> =
             self.held.iter().filter(|(_, held)| unfinished(held)).map(|(unit, _)| *unit).collect();
         for unit in units {
@@ -208,7 +208,7 @@ impl Session {
     /// Stops all units whose lease may end soon, because no heartbeat that listed them was accepted in time.
     pub(super) fn leases(&mut self, now: u64) {
         let times = self.times;
-        let lost = |held: &Held| held.needs_lease() && now >= times.give_up_at(held.lease_from);
+        let lost = |held: &HeldUnit| held.needs_lease() && now >= times.give_up_at(held.lease_from);
         let units: Vec<Unit> =
             self.held.iter().filter(|(_, held)| lost(held)).map(|(unit, _)| *unit).collect();
         for unit in units {

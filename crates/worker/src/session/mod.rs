@@ -8,7 +8,7 @@
 mod held;
 mod recent;
 
-use held::Held;
+use held::HeldUnit;
 use recent::Recent;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ pub struct Session {
     register: Register,
     times: LeaseTimes,
     link: Link,
-    held: BTreeMap<Unit, Held>,
+    held: BTreeMap<Unit, HeldUnit>,
     recent: Recent,
     /// Heartbeats without an answer.
     beats: BTreeMap<u64, SentBeat>,

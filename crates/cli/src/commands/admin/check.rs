@@ -67,12 +67,12 @@ fn progress() -> impl FnMut(&Report) {
     move |report| {
         if next.is_some_and(|next| Instant::now() >= next) {
             next = Some(Instant::now() + TELL_EVERY);
-            let _ = write!(stderr(), "\r{}\x1b[K", seen(report));
+            let _ = write!(stderr(), "\r{}\x1b[K", format_counts(report));
         }
     }
 }
 
-fn seen(report: &Report) -> String {
+fn format_counts(report: &Report) -> String {
     let executions = counted(report.executions, "execution");
     let rows = counted(report.journal_rows, "journal row");
     format!("{executions}, {rows}, {}", counted(report.records, "record"))
@@ -85,7 +85,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     }
     let problems = report.problems.len() as u64 + report.more;
     let found = if problems == 0 { "no problem".to_owned() } else { counted(problems, "problem") };
-    writeln!(out, "{}: {found}", seen(report))?;
+    writeln!(out, "{}: {found}", format_counts(report))?;
     Ok(())
 }
 

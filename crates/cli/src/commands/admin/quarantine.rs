@@ -93,7 +93,7 @@ fn to_json(suspect: &Suspect) -> Value {
 }
 
 /// A folder that this process holds, and a quarantined execution in it.
-struct Held {
+struct QuarantinedExecution {
     store: Sqlite,
     execution: ExecutionId,
     standing: ExecutionOutline,
@@ -101,8 +101,8 @@ struct Held {
     _folder: Folder,
 }
 
-impl Held {
-    fn take(data: &Data, id: &str) -> anyhow::Result<Held> {
+impl QuarantinedExecution {
+    fn take(data: &Data, id: &str) -> anyhow::Result<QuarantinedExecution> {
         let mut reader = data.read()?;
         let execution = find(data, &reader.suspects()?, id)?;
         drop(reader);
@@ -112,7 +112,9 @@ impl Held {
         let is_quarantined =
             reader.suspect(execution)?.is_some_and(|suspect| suspect.quarantined_at.is_some());
         match reader.outline(execution)? {
-            Some(standing) if is_quarantined => Ok(Held { store, execution, standing, _folder: folder }),
+            Some(standing) if is_quarantined => {
+                Ok(QuarantinedExecution { store, execution, standing, _folder: folder })
+            }
             _ => {
                 let what = format!("{} is not quarantined", execution_id(execution));
                 let hint = "`windlass admin quarantine list` lists those that are; `windlass executions cancel` cancels others";
@@ -145,7 +147,7 @@ fn find(data: &Data, suspects: &[Suspect], text: &str) -> anyhow::Result<Executi
 }
 
 fn release(data: &Data, id: &str) -> anyhow::Result<()> {
-    let mut held = Held::take(data, id)?;
+    let mut held = QuarantinedExecution::take(data, id)?;
     let entry = Entry::Released { execution: held.execution }.audited(held.audit("execution.release"));
     held.store.write(&[Write::Entry(Box::new(entry))])?;
     say(&format!("{} runs again from the next start on", execution_id(held.execution)));
@@ -153,7 +155,7 @@ fn release(data: &Data, id: &str) -> anyhow::Result<()> {
 }
 
 fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
-    let mut held = Held::take(data, id)?;
+    let mut held = QuarantinedExecution::take(data, id)?;
     let shown = execution_id(held.execution);
     if abandon {
         return abandoned(&mut held);
@@ -179,7 +181,7 @@ fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
     }
 }
 
-fn abandoned(held: &mut Held) -> anyhow::Result<()> {
+fn abandoned(held: &mut QuarantinedExecution) -> anyhow::Result<()> {
     let mut writes = Vec::new();
     if let Some(parent) = held.standing.parent {
         writes.extend(notify_parent(&held.store, parent, held.execution)?);

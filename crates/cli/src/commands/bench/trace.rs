@@ -20,11 +20,11 @@ const DESCRIBED_MAX: usize = 10;
 
 #[derive(Debug)]
 pub struct Trace {
-    seen: Mutex<Seen>,
+    state: Mutex<TraceState>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct TraceState {
     facts: HashSet<Fact>,
     batches: u64,
     checked: u64,
@@ -57,19 +57,21 @@ impl Trace {
     pub fn new(file: &Path) -> io::Result<Trace> {
         let log = File::create(file)?;
         let (facts, described) = (HashSet::new(), Vec::new());
-        Ok(Trace { seen: Mutex::new(Seen { facts, batches: 0, checked: 0, violations: 0, described, log }) })
+        Ok(Trace {
+            state: Mutex::new(TraceState { facts, batches: 0, checked: 0, violations: 0, described, log }),
+        })
     }
 
     /// Notes that a batch is sent to the disk.
     pub fn begins(&self) {
-        let mut seen = self.seen();
+        let mut seen = self.lock_state();
         let number = seen.batches + 1;
         seen.note(&format!("batch {number} begins"));
     }
 
     /// Notes that the store acknowledged the batch.
     pub fn acknowledged(&self, batch: &[Write], applied: &[Applied]) {
-        let mut seen = self.seen();
+        let mut seen = self.lock_state();
         seen.batches += 1;
         for (write, applied) in batch.iter().zip(applied) {
             match (write, applied) {
@@ -87,43 +89,44 @@ impl Trace {
     /// Checks the answer that the execution began.
     pub fn started(&self, answer: &Answer) {
         if let Answer::Started(id) = answer {
-            self.seen().check("a start was answered", &[Fact::Created(*id)]);
+            self.lock_state().check("a start was answered", &[Fact::Created(*id)]);
         }
     }
 
     /// Checks the answer about the end of the execution.
     pub fn rested(&self, id: ExecutionId, answer: &Answer) {
         if matches!(answer, Answer::Rested(phase) if phase.is_ended()) {
-            self.seen().check("an end was answered", &[Fact::Ended(id)]);
+            self.lock_state().check("an end was answered", &[Fact::Ended(id)]);
         }
     }
 
     /// Checks an order to a worker.
     pub fn ordered(&self, order: &Order) {
         if let Order::Run(work) = order {
-            self.seen().check("work was given out", &[Fact::Offered(work.unit), Fact::Leased(work.unit)]);
+            self.lock_state()
+                .check("work was given out", &[Fact::Offered(work.unit), Fact::Leased(work.unit)]);
         }
     }
 
     /// Checks the answer to an accepted report.
     pub fn judged(&self, unit: Unit, reply: &Reply) {
         if *reply == Reply::Verdict(Verdict::Accepted) {
-            self.seen().check("a report was accepted", &[Fact::Answered(unit)]);
+            self.lock_state().check("a report was accepted", &[Fact::Answered(unit)]);
         }
     }
 
     pub fn findings(&self) -> Findings {
-        let seen = self.seen();
+        let seen = self.lock_state();
         let (batches, checked, violations) = (seen.batches, seen.checked, seen.violations);
         Findings { batches, checked, violations, described: seen.described.clone() }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, TraceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl TraceState {
     fn commit(&mut self, commit: &Commit) {
         let id = commit.execution;
         for record in commit.records.iter() {

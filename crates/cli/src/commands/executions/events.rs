@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::Net;
-use windlass_server::follow::{FollowedRecord, Seen};
+use windlass_server::follow::{FollowedItem, FollowedRecord};
 use windlass_views::{EventProjection, Projection as _, label};
 
 /// Show the events of an execution, by their public names
@@ -33,7 +33,7 @@ impl Events {
         let (mut watching, mut events) = (Watching::new(self.follow), EventProjection::new(id));
         loop {
             for seen in follower.poll()? {
-                if let Seen::Record(followed) = seen {
+                if let FollowedItem::Record(followed) = seen {
                     self.print(&mut events, follower.net(), &followed)?;
                 }
             }

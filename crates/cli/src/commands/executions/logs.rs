@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
-use windlass_server::follow::{LogLine, Seen};
+use windlass_server::follow::{FollowedItem, LogLine};
 use windlass_views::{execution_id, time};
 
 /// Show the output of the steps
@@ -46,7 +46,8 @@ impl Logs {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let id = ids::find(client, &self.id)?;
         let mut follower = follow(client, id)?;
-        let wanted: Vec<Wanted> = self.steps.iter().chain(&self.step).map(|text| Wanted::of(text)).collect();
+        let wanted: Vec<LogStep> =
+            self.steps.iter().chain(&self.step).map(|text| LogStep::of(text)).collect();
         for wanted in &wanted {
             known_step(follower.net(), &wanted.step)?;
         }
@@ -56,10 +57,12 @@ impl Logs {
             let mut lines: VecDeque<LogLine> = VecDeque::new();
             for seen in follower.poll()? {
                 match seen {
-                    Seen::Line(line) if wanted.is_empty() || wanted.iter().any(|one| one.fits(&line)) => {
+                    FollowedItem::Line(line)
+                        if wanted.is_empty() || wanted.iter().any(|one| one.fits(&line)) =>
+                    {
                         lines.push_back(line);
                     }
-                    Seen::Line(_) | Seen::Record(_) => {}
+                    FollowedItem::Line(_) | FollowedItem::Record(_) => {}
                 }
                 if tail.is_some_and(|tail| lines.len() > tail) {
                     lines.pop_front();
@@ -89,20 +92,20 @@ impl Logs {
 
 /// A step, or one of its iterations.
 #[derive(Debug)]
-struct Wanted {
+struct LogStep {
     step: String,
     path: Vec<u32>,
 }
 
-impl Wanted {
+impl LogStep {
     /// Parses `step`, `step[3]` or `step[0][3]`.
-    fn of(text: &str) -> Wanted {
+    fn of(text: &str) -> LogStep {
         let parsed = text.strip_suffix(']').and_then(|open| {
             let (step, indexes) = open.split_once('[')?;
             let path: Result<Vec<u32>, _> = indexes.split("][").map(str::parse).collect();
-            Some(Wanted { step: step.to_owned(), path: path.ok()? })
+            Some(LogStep { step: step.to_owned(), path: path.ok()? })
         });
-        parsed.unwrap_or_else(|| Wanted { step: text.to_owned(), path: Vec::new() })
+        parsed.unwrap_or_else(|| LogStep { step: text.to_owned(), path: Vec::new() })
     }
 
     fn fits(&self, line: &LogLine) -> bool {

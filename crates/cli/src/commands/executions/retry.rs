@@ -4,7 +4,7 @@ use super::retry_preview::{print_whole, summarize};
 use crate::api::{ApiTarget, Client, follow, get_execution};
 use crate::commands::family::Family;
 use crate::commands::report::{known_step, print_json};
-use crate::commands::run::ending::{Ending, Shows};
+use crate::commands::run::ending::{Ending, EndingOptions};
 use crate::commands::run::inputs::Inputs;
 use crate::commands::run::start;
 use crate::commands::source::Source;
@@ -96,7 +96,7 @@ impl Retry {
             body.as_object_mut().map(|body| body.remove("definition"));
         }
         let retried = client.send(Method::POST, &path, &body)?;
-        Ending { client, json: self.json, shows: Shows::default() }
+        Ending { client, json: self.json, shows: EndingOptions::default() }
             .until_rest(&[ids::of_answer(&retried)?], &signals)
     }
 

@@ -19,12 +19,12 @@ use windlass_views::execution_id;
 pub struct Ending<'c> {
     pub client: &'c Rc<Client>,
     pub json: bool,
-    pub shows: Shows,
+    pub shows: EndingOptions,
 }
 
 /// Options for the output about executions besides their results.
 #[derive(Debug, Clone, Default)]
-pub struct Shows {
+pub struct EndingOptions {
     /// Files of the definitions.
     pub files: Files,
     /// No progress is shown.
@@ -97,7 +97,7 @@ impl Ending<'_> {
     }
 
     fn failure_report(&self) -> FailureReport<'_> {
-        let Shows { files, debug, .. } = &self.shows;
+        let EndingOptions { files, debug, .. } = &self.shows;
         FailureReport { client: self.client, files, debug: *debug }
     }
 

@@ -15,7 +15,7 @@ use crate::exit::{self, Usage};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::Context;
-use ending::{Ending, Shows};
+use ending::{Ending, EndingOptions};
 use inputs::Declared;
 pub use inputs::Inputs;
 use serde_json::Value;
@@ -110,7 +110,7 @@ impl Run {
     }
 
     fn ending<'c>(&self, client: &'c Rc<Client>, files: Files) -> Ending<'c> {
-        let shows = Shows { files, is_quiet: self.quiet, debug: self.debug };
+        let shows = EndingOptions { files, is_quiet: self.quiet, debug: self.debug };
         Ending { client, json: self.json, shows }
     }
 

@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::api::Client;
-use crate::commands::run::ending::{Ending, Shows};
+use crate::commands::run::ending::{Ending, EndingOptions};
 use crate::commands::run::inputs::{Declared, Inputs};
 use crate::commands::run::start::{StartOptions, start_executions};
 use crate::signals;
@@ -37,7 +37,7 @@ impl Run {
         self.inputs.warn_of_unknown(&inputs, &declared);
         let signals = signals::listen().context("cannot listen to signals")?;
         let ids = start_executions(client, &workflow, &inputs, &StartOptions::default())?;
-        let shows = Shows { is_quiet: self.quiet, ..Shows::default() };
+        let shows = EndingOptions { is_quiet: self.quiet, ..EndingOptions::default() };
         Ending { client, json: self.json, shows }.until_rest(&ids, &signals)
     }
 }

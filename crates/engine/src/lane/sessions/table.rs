@@ -39,7 +39,7 @@ pub(super) struct Session {
     /// Name of the worker, for people.
     pub(super) worker: String,
     pub(super) slots: u32,
-    pub(super) holds: BTreeMap<protocol::Unit, Held>,
+    pub(super) holds: BTreeMap<protocol::Unit, HeldUnit>,
     /// Number of these that take no slot.
     pub(super) slotless: usize,
     /// Slots that are reserved for work whose execution is being read.
@@ -51,7 +51,7 @@ pub(super) struct Session {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct HeldUnit {
     pub(super) tenant: Tenant,
     pub(super) at: Millis,
     pub(super) cursor: Cursor,
@@ -225,7 +225,7 @@ impl Sessions {
         tenant: Tenant,
         at: Millis,
     ) {
-        let held = Held::new(seat, tenant.clone(), at);
+        let held = HeldUnit::new(seat, tenant.clone(), at);
         if self.change(id, |session| session.hold(unit, held)).is_none() {
             return;
         }
@@ -271,7 +271,7 @@ impl Sessions {
         self.sessions.get(id)?.holds.get(&unit)?.cursor.clone()
     }
 
-    pub(super) fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut Held> {
+    pub(super) fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut HeldUnit> {
         let id = self.held.get(&unit)?;
         self.sessions.get_mut(id)?.holds.get_mut(&unit)
     }
@@ -300,7 +300,7 @@ impl Sessions {
         }
     }
 
-    pub(super) fn count_out(&mut self, held: &Held, is_outside: bool) {
+    pub(super) fn count_out(&mut self, held: &HeldUnit, is_outside: bool) {
         match held.seat {
             _ if is_outside => self.held_outside -= 1,
             Seat::Slot => self.gave_back(&held.tenant),
@@ -310,10 +310,10 @@ impl Sessions {
     }
 }
 
-impl Held {
-    pub(super) fn new(seat: Seat, tenant: Tenant, at: Millis) -> Held {
+impl HeldUnit {
+    pub(super) fn new(seat: Seat, tenant: Tenant, at: Millis) -> HeldUnit {
         let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
-        Held { tenant, at, cursor, checkpoint, stop, seat, stop_sent: false, sent, log_ends: false }
+        HeldUnit { tenant, at, cursor, checkpoint, stop, seat, stop_sent: false, sent, log_ends: false }
     }
 
     pub(super) fn is_slotless(&self) -> bool {
@@ -330,7 +330,7 @@ impl Session {
         (self.slots as usize + self.slotless).saturating_sub(self.holds.len() + self.reserved)
     }
 
-    pub(super) fn hold(&mut self, unit: protocol::Unit, held: Held) {
+    pub(super) fn hold(&mut self, unit: protocol::Unit, held: HeldUnit) {
         self.slotless += usize::from(held.is_slotless());
         if let Some(before) = self.holds.insert(unit, held) {
             self.slotless -= usize::from(before.is_slotless());
@@ -344,7 +344,7 @@ impl Session {
         self.slotless += usize::from(held.is_slotless());
     }
 
-    pub(super) fn release(&mut self, unit: protocol::Unit) -> Option<Held> {
+    pub(super) fn release(&mut self, unit: protocol::Unit) -> Option<HeldUnit> {
         let held = self.holds.remove(&unit)?;
         self.slotless -= usize::from(held.is_slotless());
         Some(held)

@@ -58,18 +58,18 @@ pub(crate) async fn get(
     loop {
         let write_answer = {
             let (app, caller, links) = (app.clone(), caller.clone(), links.clone());
-            move |loaded: &LoadedExecution<'_>| written(&app, &caller, loaded, links, estimate)
+            move |loaded: &LoadedExecution<'_>| write_response(&app, &caller, loaded, links, estimate)
         };
         match view_execution(&app, &caller, &id, write_answer).await?? {
-            Written::Answer(answer) => return Ok(answer),
-            Written::NeedsEstimate(workflow) => {
+            WriteResult::Answer(answer) => return Ok(answer),
+            WriteResult::NeedsEstimate(workflow) => {
                 estimate = Some(app.estimates.of(&app, &caller.tenant, workflow).await?);
             }
         }
     }
 }
 
-enum Written {
+enum WriteResult {
     Answer(Answer),
     /// The execution has not ended, and the usual duration of its workflow must be read first.
     NeedsEstimate(WorkflowId),
@@ -77,25 +77,25 @@ enum Written {
 
 /// Writes the response on the thread that read the execution: it may be large, and no other request waits for that
 /// thread.
-fn written(
+fn write_response(
     app: &App,
     caller: &Caller,
     loaded: &LoadedExecution<'_>,
     links: Links,
     estimate: Option<Option<u64>>,
-) -> Result<Written, Problem> {
+) -> Result<WriteResult, Problem> {
     let began = loaded.history.started_at.filter(|_| loaded.history.ended_at.is_none());
     let estimated = match (began, loaded.stored.origin.workflow) {
         (Some(began), Some(workflow)) => match estimate.or_else(|| app.estimates.known(workflow)) {
             Some(estimate) => estimate.map(|ms| time(began.plus(ms))),
-            None => return Ok(Written::NeedsEstimate(workflow)),
+            None => return Ok(WriteResult::NeedsEstimate(workflow)),
         },
         _ => None,
     };
     let mut whole = loaded.response();
     show_tokens(app, caller, loaded, &mut whole.waiting_for)?;
     let response = ExecutionResponse { whole, estimated_completion: estimated, links };
-    app.answers.json(&caller.tenant, &response).map(Written::Answer)
+    app.answers.json(&caller.tenant, &response).map(WriteResult::Answer)
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -71,9 +71,9 @@ pub(in crate::routes) fn respond(
     let number = |value: u64| HeaderValue::from(value);
     let wanted = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
     let (status, range) = match wanted.map(|text| parse_range(text, length)) {
-        None | Some(Wanted::Whole) => (StatusCode::OK, 0..length),
-        Some(Wanted::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
-        Some(Wanted::OutOfRange) => {
+        None | Some(RequestedRange::Whole) => (StatusCode::OK, 0..length),
+        Some(RequestedRange::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
+        Some(RequestedRange::OutOfRange) => {
             let limits = [(header::CONTENT_RANGE, format!("bytes */{length}"))];
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, limits).into_response());
         }
@@ -94,20 +94,20 @@ pub(in crate::routes) fn respond(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum RequestedRange {
     /// The whole content is also sent for a header with several ranges or another unit, which a server may ignore.
     Whole,
     Part(Range<u64>),
     OutOfRange,
 }
 
-fn parse_range(text: &str, length: u64) -> Wanted {
+fn parse_range(text: &str, length: u64) -> RequestedRange {
     let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     };
     let number = |text: &str| text.trim().parse::<u64>();
     let range = match (first.trim().is_empty(), last.trim().is_empty()) {
-        (true, true) => return Wanted::Whole,
+        (true, true) => return RequestedRange::Whole,
         (true, false) => number(last).map(|count| length.saturating_sub(count)..length),
         (false, true) => number(first).map(|first| first..length),
         (false, false) => {
@@ -115,9 +115,9 @@ fn parse_range(text: &str, length: u64) -> Wanted {
         }
     };
     match range {
-        Err(_) => Wanted::Whole,
-        Ok(range) if range.start < range.end => Wanted::Part(range),
-        Ok(_) => Wanted::OutOfRange,
+        Err(_) => RequestedRange::Whole,
+        Ok(range) if range.start < range.end => RequestedRange::Part(range),
+        Ok(_) => RequestedRange::OutOfRange,
     }
 }
 
@@ -128,23 +128,23 @@ mod tests {
     #[test]
     fn ranges_are_those_of_http() {
         let cases = [
-            ("bytes=0-3", Wanted::Part(0..4)),
-            ("bytes=2-", Wanted::Part(2..10)),
-            ("bytes=-3", Wanted::Part(7..10)),
-            ("bytes=-30", Wanted::Part(0..10)),
-            ("bytes=8-99", Wanted::Part(8..10)),
-            ("bytes=10-", Wanted::OutOfRange),
-            ("bytes=5-3", Wanted::OutOfRange),
-            ("bytes=-0", Wanted::OutOfRange),
-            ("bytes=0-1,3-4", Wanted::Whole),
-            ("bytes=a-b", Wanted::Whole),
-            ("bytes=-", Wanted::Whole),
-            ("lines=0-1", Wanted::Whole),
-            ("bytes=0-18446744073709551615", Wanted::Part(0..10)),
+            ("bytes=0-3", RequestedRange::Part(0..4)),
+            ("bytes=2-", RequestedRange::Part(2..10)),
+            ("bytes=-3", RequestedRange::Part(7..10)),
+            ("bytes=-30", RequestedRange::Part(0..10)),
+            ("bytes=8-99", RequestedRange::Part(8..10)),
+            ("bytes=10-", RequestedRange::OutOfRange),
+            ("bytes=5-3", RequestedRange::OutOfRange),
+            ("bytes=-0", RequestedRange::OutOfRange),
+            ("bytes=0-1,3-4", RequestedRange::Whole),
+            ("bytes=a-b", RequestedRange::Whole),
+            ("bytes=-", RequestedRange::Whole),
+            ("lines=0-1", RequestedRange::Whole),
+            ("bytes=0-18446744073709551615", RequestedRange::Part(0..10)),
         ];
         for (text, expected) in cases {
             assert_eq!(parse_range(text, 10), expected, "{text}");
         }
-        assert_eq!(parse_range("bytes=0-", 0), Wanted::OutOfRange);
+        assert_eq!(parse_range("bytes=0-", 0), RequestedRange::OutOfRange);
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn create_schedule(
     check_target(&app, &caller, &spec).await?;
     check_room(&app, &caller).await?;
     if is_named(&app, &caller, &spec.name).await? {
-        return Err(taken(&spec.name));
+        return Err(name_is_taken(&spec.name));
     }
     if params.dry_run {
         let schedule = new_schedule(&caller, &spec, None, (at, first))?;
@@ -80,7 +80,7 @@ pub(super) async fn create_schedule(
         Applied::Done => Ok((StatusCode::CREATED, Json(ScheduleView::of(&schedule)?))),
         _ => {
             delete_definition(&app, &caller, schedule.definition).await?;
-            Err(taken(&spec.name))
+            Err(name_is_taken(&spec.name))
         }
     }
 }
@@ -208,7 +208,7 @@ async fn change(
     };
     let first = spec.first_after(instant(from)).map_err(|problem| refuse_fields([problem].into_iter()))?;
     if spec.name != stored.name && is_named(app, caller, &spec.name).await? {
-        return Err(taken(&spec.name));
+        return Err(name_is_taken(&spec.name));
     }
     let keeps_times = is_same && spec.enabled == stored.enabled;
     let before = stored.definition;
@@ -241,7 +241,7 @@ async fn change(
         refused => {
             delete_definition(app, caller, definition.filter(|_| definition != before)).await?;
             return Err(match refused {
-                Applied::Taken => taken(&spec.name),
+                Applied::Taken => name_is_taken(&spec.name),
                 Applied::Duplicate => Problem::not_found("schedule", &id),
                 _ => changed_meanwhile(),
             });
@@ -291,7 +291,7 @@ fn parse(document: &Value, created_at: Millis) -> Result<ScheduleSpec, Problem> 
     ScheduleSpec::parse(document, instant(created_at)).map_err(|problems| refuse_fields(problems.into_iter()))
 }
 
-fn taken(name: &str) -> Problem {
+fn name_is_taken(name: &str) -> Problem {
     Problem::conflict(format!("another schedule has the name `{name}`; choose another name"))
         .at("name", "must be unique")
 }

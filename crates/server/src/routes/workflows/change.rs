@@ -93,7 +93,7 @@ pub(crate) async fn patch_workflow(
     check_changeable(&*current(&app, &caller, &id).await?)?;
     let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
     let entry = Entry::WorkflowStatus { tenant, workflow, status: asked.status.into(), at: now() };
-    keep(&app, &caller, &id, entry, ("workflow.status", json!({ "status": asked.status }))).await?;
+    store_change(&app, &caller, &id, entry, ("workflow.status", json!({ "status": asked.status }))).await?;
     let current = current(&app, &caller, &id).await?;
     Ok((tagged(current.workflow.version), Json(WorkflowView::of(&current))))
 }
@@ -112,12 +112,12 @@ pub(crate) async fn delete_workflow(
     caller.may(Permission::Delete)?;
     let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
     let entry = Entry::WorkflowDeleted { tenant, workflow, at: now() };
-    keep(&app, &caller, &id, entry, ("workflow.delete", json!({}))).await?;
+    store_change(&app, &caller, &id, entry, ("workflow.delete", json!({}))).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Writes the change if the workflow exists.
-async fn keep(
+async fn store_change(
     app: &App,
     caller: &Caller,
     id: &str,

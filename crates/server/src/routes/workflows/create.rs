@@ -134,7 +134,7 @@ pub(super) async fn register(
             schedules.clear();
             let held = holders(app, &caller.tenant, &claims).await?;
             claims.retain(|claim| !held.iter().any(|(taken, _)| taken == claim));
-            warnings.extend(held.iter().map(|(claim, other)| hooks::taken(claim, &other.name)));
+            warnings.extend(held.iter().map(|(claim, other)| hooks::describe_taken_path(claim, &other.name)));
         }
     }
     keep_literals(app, caller, &mut compiled).await?;
@@ -242,7 +242,7 @@ async fn are_free(
     let taken: Vec<Detail> = holders
         .iter()
         .filter(|(_, other)| is_another(other))
-        .map(|(claim, other)| hooks::taken(claim, &other.name))
+        .map(|(claim, other)| hooks::describe_taken_path(claim, &other.name))
         .collect();
     match taken.first() {
         Some(first) => Err(Problem { details: taken.clone(), ..Problem::conflict(first.message.clone()) }),
@@ -288,7 +288,7 @@ async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled)
             literals.iter().try_for_each(|literal| {
                 let audit =
                     caller.audit_entry("secret.set", &literal.secret, json!({ "source": "definition" }));
-                vault.keep(&caller.tenant, &literal.secret, &literal.value, Some(audit))
+                vault.set_if_changed(&caller.tenant, &literal.secret, &literal.value, Some(audit))
             })
         })
     };

@@ -3,7 +3,7 @@
 use super::Ticket;
 use crate::invariants::Broken;
 use crate::system::sabotage::Sabotage;
-use crate::system::workers::{Heard, Sent};
+use crate::system::workers::{EngineReply, SentMessage};
 use crate::system::world::{Happening, World};
 use windlass_engine::{Answer, Effect};
 use windlass_protocol::{Call, Order, Registered, Reply, SessionId};
@@ -56,12 +56,18 @@ impl World {
             engine.sessions.insert(session, (worker, life, sent.caller.clone()));
         }
         let reply = Reply::Registered(registered);
-        self.send_to_worker(worker, life, Heard { caller: sent.caller, reply, session: None });
+        self.send_to_worker(worker, life, EngineReply { caller: sent.caller, reply, session: None });
         Ok(())
     }
 
-    fn answer_worker(&mut self, worker: usize, life: u32, sent: Sent, answer: Answer) -> Result<(), Broken> {
-        let Sent { caller, call } = sent;
+    fn answer_worker(
+        &mut self,
+        worker: usize,
+        life: u32,
+        sent: SentMessage,
+        answer: Answer,
+    ) -> Result<(), Broken> {
+        let SentMessage { caller, call } = sent;
         let reply = match answer {
             Answer::Stopping => return Ok(()),
             Answer::Reply(reply) => reply,
@@ -103,7 +109,7 @@ impl World {
                 return Err(Broken::new("protocol", format!("a worker's {call:?} was answered {reply:?}")));
             }
         }
-        self.send_to_worker(worker, life, Heard { caller, reply, session: None });
+        self.send_to_worker(worker, life, EngineReply { caller, reply, session: None });
         Ok(())
     }
 
@@ -117,12 +123,12 @@ impl World {
             Order::Stop { unit, .. } => format!("worker {worker} is ordered to stop {}", name(*unit)),
             Order::Unknown => format!("worker {worker} learns that its session is unknown"),
         });
-        let heard = Heard { caller, reply: Reply::Order(order), session: Some(session) };
+        let heard = EngineReply { caller, reply: Reply::Order(order), session: Some(session) };
         self.send_to_worker(worker, life, heard);
         Ok(())
     }
 
-    fn send_to_worker(&mut self, worker: usize, life: u32, heard: Heard) {
+    fn send_to_worker(&mut self, worker: usize, life: u32, heard: EngineReply) {
         let from = self.life;
         let arrivals = match self.plan.embedded {
             true => vec![self.now],

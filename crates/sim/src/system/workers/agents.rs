@@ -4,7 +4,7 @@
 use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
 use super::tools::Waits;
-use super::{Caller, Sent};
+use super::{Caller, SentMessage};
 use crate::invariants::Broken;
 use serde_json::{Value, json};
 use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Unit};
@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-fn sent(call: AgentCall) -> Sent {
+fn sent(call: AgentCall) -> SentMessage {
     let caller = Caller::Agent { unit: call.unit, call: call.call.clone() };
-    Sent { caller, call: Call::Agent(Box::new(call)) }
+    SentMessage { caller, call: Call::Agent(Box::new(call)) }
 }

@@ -46,7 +46,7 @@ async fn make(
     let made = made.map_err(|error| unusable(cache, &error))?;
     let folder = made.path().join("venv");
     let made_folder = ended(&["python3", "-m", "venv"], &[folder.as_os_str()], desk, halt.clone()).await?;
-    if let Some(words) = said(made_folder) {
+    if let Some(words) = error_output(made_folder) {
         let message = format!(
             "python3 cannot make an environment for packages: {words}; install its module venv (Debian: python3-venv)"
         );
@@ -56,7 +56,7 @@ async fn make(
     let pip = [&python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--"];
     let packages_given: Vec<&OsStr> = packages.iter().map(OsStr::new).collect();
     let installed = ended(&pip, &packages_given, desk, halt).await?;
-    if let Some(words) = said(installed) {
+    if let Some(words) = error_output(installed) {
         let message = format!(
             "pip could not install {}: {words}; can this worker reach the package index?",
             shown(&packages.join(", "))
@@ -84,7 +84,7 @@ async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Re
 }
 
 /// Returns the last lines of the output of a command that failed.
-fn said(ended: Ended) -> Option<String> {
+fn error_output(ended: Ended) -> Option<String> {
     let Ended { status, mut out, mut err } = ended;
     if status.success() {
         return None;

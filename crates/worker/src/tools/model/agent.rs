@@ -84,22 +84,22 @@ impl Agent<'_> {
                     self.toolbox.call(call, state.name(index), self.desk, self.node, &self.halt)
                 }));
                 for (call, result) in open.iter().zip(made.await) {
-                    state.answered(call, result?);
+                    state.add_result(call, result?);
                 }
-                self.keep(&state).await?;
+                self.store_state(&state).await?;
             } else if let Some(text) = state.last_words() {
                 return Ok(self.result(&state, text));
             } else {
                 self.within_limits(&state)?;
-                let answer = self.asked(&mut state).await?;
-                state.heard(&answer);
-                self.keep(&state).await?;
-                self.say(&answer).await;
+                let answer = self.request_answer(&mut state).await?;
+                state.add_answer(&answer);
+                self.store_state(&state).await?;
+                self.log_answer(&answer).await;
             }
         }
     }
 
-    async fn keep(&self, state: &State) -> Result<(), Box<Failure>> {
+    async fn store_state(&self, state: &State) -> Result<(), Box<Failure>> {
         self.node.remember(state.memo()).await
     }
 
@@ -121,7 +121,7 @@ impl Agent<'_> {
         Err(failed)
     }
 
-    async fn asked(&self, state: &mut State) -> Result<Answer, Box<Failure>> {
+    async fn request_answer(&self, state: &mut State) -> Result<Answer, Box<Failure>> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -135,7 +135,7 @@ impl Agent<'_> {
             let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted);
             if tries >= TRIES || wait > TRY_AGAIN_MAX || !failed.is_retryable() || self.halt.is_pulled() {
                 // Failed requests also count in the next attempt.
-                self.keep(state).await?;
+                self.store_state(state).await?;
                 return Err(failed);
             }
             let said = format!("{}; the request is repeated in {} s", failed.message, wait.as_secs());
@@ -158,7 +158,7 @@ impl Agent<'_> {
     }
 
     /// Writes the agent's thoughts and decisions to the log.
-    async fn say(&self, answer: &Answer) {
+    async fn log_answer(&self, answer: &Answer) {
         let streamed = self.model.stream;
         if let Some(text) = answer.text.as_deref().filter(|text| !text.is_empty() && !streamed) {
             self.desk.lines.say(Level::Info, text, None).await;

@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Order {
-    pub(super) place: Place,
+    pub(super) place: PostgresServer,
     pub(super) statements: Vec<Statement>,
     pub(super) result_max: usize,
 }
@@ -33,7 +33,7 @@ pub(super) struct Statement {
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PostgresServer {
     pub(super) config: Config,
     /// Whether the identity of the server is verified, not only the connection encrypted.
     pub(super) verifies: bool,
@@ -133,7 +133,7 @@ fn result_max(fields: Fields<'_>) -> Result<usize, Box<Failure>> {
 }
 
 /// The task's own fields override those of the secret.
-fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<Place, Box<Failure>> {
+fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<PostgresServer, Box<Failure>> {
     let mut all = match auth {
         None => Map::new(),
         Some(Auth::Fields(fields)) => fields,
@@ -175,7 +175,7 @@ fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<Place, Box<F
     if found.get_application_name().is_none() {
         found.application_name("windlass");
     }
-    Ok(Place { config: found, verifies, schema: all.field(&["schema", "db_schema"]) })
+    Ok(PostgresServer { config: found, verifies, schema: all.field(&["schema", "db_schema"]) })
 }
 
 /// The library does not have `verify-full`.

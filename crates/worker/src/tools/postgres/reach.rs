@@ -1,7 +1,7 @@
 //! Servers that statements may reach: the same as for requests. A name is resolved once, so that the checked address is
 //! the one that is connected to.
 
-use super::config::Place;
+use super::config::PostgresServer;
 use super::errors::Trouble;
 use crate::egress::{Egress, Refused};
 use crate::failure::failure;
@@ -16,7 +16,7 @@ const PORT: u16 = 5432;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Returns the server with addresses instead of names, each of which may be reached.
-pub(super) async fn allowed(place: &Place, egress: &Egress) -> Result<Config, Trouble> {
+pub(super) async fn allowed(place: &PostgresServer, egress: &Egress) -> Result<Config, Trouble> {
     let mut config = place.config.clone();
     let hosts = place.config.get_hosts();
     let mut addresses = Vec::new();

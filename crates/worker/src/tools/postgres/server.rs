@@ -1,6 +1,6 @@
 //! A connection for one task.
 
-use super::config::Place;
+use super::config::PostgresServer;
 use super::errors::Trouble;
 use super::reach;
 use crate::egress::Egress;
@@ -29,7 +29,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(place: &Place, egress: &Egress) -> Result<Session, Trouble> {
+    pub(super) async fn open(place: &PostgresServer, egress: &Egress) -> Result<Session, Trouble> {
         let config = reach::allowed(place, egress).await?;
         let tls = tls(place.verifies).await?;
         let (client, connection) = config.connect(tls.clone()).await.map_err(Trouble::connecting)?;

@@ -52,7 +52,7 @@ impl State {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    pub(super) fn heard(&mut self, answer: &Answer) {
+    pub(super) fn add_answer(&mut self, answer: &Answer) {
         self.rounds += 1;
         self.tokens = self.tokens.saturating_add(answer.usage.total);
         self.finish.clone_from(&answer.finish);
@@ -76,7 +76,7 @@ impl State {
         format!("{}.{}.{index}", self.began, self.rounds)
     }
 
-    pub(super) fn answered(&mut self, call: &ToolCall, result: Value) {
+    pub(super) fn add_result(&mut self, call: &ToolCall, result: Value) {
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
         self.messages.push(json!({ "role": "tool", "tool_call_id": call.id, "content": result.to_string() }));
         self.made.push(Made { round: self.rounds, tool: call.name.clone(), arguments, result });

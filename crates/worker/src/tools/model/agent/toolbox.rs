@@ -32,9 +32,9 @@ pub(super) struct Toolbox {
 }
 
 /// Meaning of a call.
-enum Meant {
-    Ask(AgentAsk),
-    Nothing(String),
+enum CallMeaning {
+    Request(AgentAsk),
+    Invalid(String),
 }
 
 impl Toolbox {
@@ -89,9 +89,9 @@ impl Toolbox {
         node: &NodeDesk,
         halt: &Halt,
     ) -> Result<Value, Box<Failure>> {
-        let ask = match self.meant(call, desk) {
-            Meant::Ask(ask) => ask,
-            Meant::Nothing(why) => return Ok(json!({ "status": "refused", "reason": why })),
+        let ask = match self.parse_call(call, desk) {
+            CallMeaning::Request(ask) => ask,
+            CallMeaning::Invalid(why) => return Ok(json!({ "status": "refused", "reason": why })),
         };
         let gives_up = match &ask {
             AgentAsk::Fail { failure } => Some(failure.clone()),
@@ -117,11 +117,11 @@ impl Toolbox {
         }
     }
 
-    fn meant(&self, call: &ToolCall, desk: &Desk) -> Meant {
+    fn parse_call(&self, call: &ToolCall, desk: &Desk) -> CallMeaning {
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         let parsed = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object);
         let Some(mut args) = parsed else {
-            return Meant::Nothing("the arguments are no JSON object; call it again".to_owned());
+            return CallMeaning::Invalid("the arguments are no JSON object; call it again".to_owned());
         };
         // A decision is stored in the journal, so secrets that the model repeats are redacted first.
         desk.kit.keeper.redactor().value(&mut args);
@@ -129,21 +129,25 @@ impl Toolbox {
         let known = |name: &str| self.nodes.iter().find(|(other, tool)| other == name || tool.node == name);
         match call.name.as_str() {
             SKIP => match known(&text("nodeId")) {
-                Some((_, tool)) => Meant::Ask(AgentAsk::Skip { step: tool.step, reason: text("reason") }),
-                None => Meant::Nothing(format!(
+                Some((_, tool)) => {
+                    CallMeaning::Request(AgentAsk::Skip { step: tool.step, reason: text("reason") })
+                }
+                None => CallMeaning::Invalid(format!(
                     "there is no node `{}`; there are {}",
                     text("nodeId"),
                     self.names()
                 )),
             },
-            PAUSE => Meant::Ask(AgentAsk::Pause { reason: text("reason") }),
-            FAIL => Meant::Ask(AgentAsk::Fail { failure: given_up(&args, desk) }),
+            PAUSE => CallMeaning::Request(AgentAsk::Pause { reason: text("reason") }),
+            FAIL => CallMeaning::Request(AgentAsk::Fail { failure: given_up(&args, desk) }),
             name => match known(name) {
-                Some((_, tool)) if let Some(id) = self.hidden(tool, &args) => Meant::Nothing(format!(
+                Some((_, tool)) if let Some(id) = self.hidden(tool, &args) => CallMeaning::Invalid(format!(
                     "the argument `{id}` has the name of a node; call `{name}` again without it"
                 )),
-                Some((_, tool)) => Meant::Ask(AgentAsk::Execute { step: tool.step, args }),
-                None => Meant::Nothing(format!("there is no tool `{name}`; there are {}", self.names())),
+                Some((_, tool)) => CallMeaning::Request(AgentAsk::Execute { step: tool.step, args }),
+                None => {
+                    CallMeaning::Invalid(format!("there is no tool `{name}`; there are {}", self.names()))
+                }
             },
         }
     }
