@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_dialects::Adapters;
+use windlass_dialects::plan::ROUTING_TIMEOUT;
 use windlass_engine::Folder;
 use windlass_protocol::LEASE_TTL_MS;
 use windlass_server::StorageLimits;
@@ -49,8 +50,19 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
         stall_timeout: None,
         adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
         lease_ttl: Duration::from_millis(LEASE_TTL_MS),
+        routing_timeout: routing_timeout()?,
         keeps_workdirs: false,
     })
+}
+
+/// Time for the routes of plans, as a server would take it from the environment.
+fn routing_timeout() -> anyhow::Result<Duration> {
+    let Ok(text) = std::env::var("WINDLASS_ROUTING_TIMEOUT_SECONDS") else { return Ok(ROUTING_TIMEOUT) };
+    let seconds = text.trim().parse::<u32>().ok().filter(|seconds| *seconds > 0);
+    let wrong = || {
+        Usage::new(format!("WINDLASS_ROUTING_TIMEOUT_SECONDS: `{text}` is not a number of seconds above 0"))
+    };
+    Ok(Duration::from_secs(seconds.ok_or_else(wrong)?.into()))
 }
 
 /// A definition that runs here may reach the networks of this machine, except addresses that are closed to every

@@ -11,6 +11,7 @@ mod deciding;
 mod depth;
 mod dispatch;
 mod groups;
+mod lines;
 mod live;
 mod mail;
 mod outcome;
@@ -146,6 +147,8 @@ impl Default for Config {
 pub struct Lane<R> {
     config: Config,
     now: Now,
+    /// On the steady clock.
+    began: u64,
     random: u64,
     executions: Executions<R>,
     open: Batch<R>,
@@ -180,6 +183,7 @@ impl<R> Lane<R> {
             random: config.seed ^ 0x9e37_79b9_7f4a_7c15,
             config,
             now,
+            began: now.steady,
             executions: Executions::default(),
             open: Batch::default(),
             syncing: None,

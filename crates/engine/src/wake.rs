@@ -130,6 +130,10 @@ pub enum GroupCall {
     Beat { session: SessionKey, held: Vec<protocol::Unit> },
     /// Reads the work of a unit again that the session holds.
     Fetch { session: SessionKey, unit: protocol::Unit },
+    /// Reports the result of a unit that the session holds. The receipt is on disk when it is answered, with a verdict.
+    Report { session: SessionKey, report: Box<protocol::Report>, receipt: [u8; 32] },
+    /// Lists the calls with a time limit of their own that workers hold.
+    ListLimited,
     /// Compares a report with the one that was accepted under its fence (R16); it changes nothing. Answered with a
     /// verdict.
     Repeat { session: SessionKey, report: Box<protocol::Report> },
@@ -137,9 +141,13 @@ pub enum GroupCall {
     Return { session: SessionKey, units: Vec<protocol::Unit> },
     /// Directs orders of the session to the caller, as after a registration.
     Attach { session: SessionKey },
+    /// Whether the process of the worker waits for orders: one that has hung up gets nothing new.
+    Listen { session: SessionKey, listens: bool },
     /// Call of the protocol by a worker outside of this process; answered with its reply, or with
     /// [`GroupReply::NoSession`].
     Relay { session: SessionKey, call: Box<protocol::Call> },
+    /// From now on only workers of this cluster get something of the group; None: all workers of the group.
+    Restrict { tenant: Tenant, group: String, cluster: Option<String> },
     /// Counts work and workers of groups: of a tenant, or of all.
     List { tenant: Option<Tenant> },
 }
@@ -175,6 +183,15 @@ pub enum GroupReply {
     NotHeld,
     Returned,
     Groups(Vec<GroupLoad>),
+    Limited(Vec<HeldCall>),
+}
+
+/// A call that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldCall {
+    pub session: SessionKey,
+    pub unit: protocol::Unit,
+    pub claimed_at: Millis,
 }
 
 /// Work and workers of one group.

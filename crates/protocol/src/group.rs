@@ -6,11 +6,13 @@ use serde_json::Value;
 /// Maximum length of the name of a group.
 pub const GROUP_NAME_MAX: usize = 64;
 
-/// The group and the operation of a task. Both are literals of the definition.
+/// The group and the operation of a task, which are literals of the definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupTask<'s> {
     pub group: &'s str,
     pub operation: &'s str,
+    /// Whether the task has a time limit of its own.
+    pub is_limited: bool,
 }
 
 /// Returns the group that claims a unit of work; None: workers of the server run it. `cursor` is the position of its
@@ -28,7 +30,9 @@ pub fn group_task<'s>(spec: &'s Value, cursor: Option<&Value>) -> Option<GroupTa
     }
     let config = task.get("config")?;
     let group = config.get("group")?.as_str()?;
-    Some(GroupTask { group, operation: operation_of(config) })
+    let is_set = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
+    let is_limited = is_set(task.get("timeout_ms")) || is_set(config.get("timeout_seconds"));
+    Some(GroupTask { group, operation: operation_of(config), is_limited })
 }
 
 /// Returns the operation that the configuration of a `worker` task names.
@@ -54,16 +58,18 @@ mod tests {
         let spec = json!({ "tasks": [
             { "label": "fetch", "kind": "http", "config": { "url": "x" } },
             { "label": "resize", "kind": "worker", "config": { "group": "images", "operation": "image:resize" } },
-            { "label": "note", "kind": "worker", "config": { "group": "notes" } },
+            { "label": "note", "kind": "worker", "config": { "group": "notes" }, "timeout_ms": 50 },
+            { "label": "late", "kind": "worker", "config": { "group": "notes", "timeout_seconds": "{{ ctx.s }}" } },
         ] });
         let at = |label: &str| json!({ "version": 1, "at": label });
         let group = |cursor: Option<Value>| group_task(&spec, cursor.as_ref());
         assert_eq!(group(None), None);
         assert_eq!(group(Some(at("fetch"))), None);
-        let resize = GroupTask { group: "images", operation: "image:resize" };
+        let resize = GroupTask { group: "images", operation: "image:resize", is_limited: false };
         assert_eq!(group(Some(at("resize"))), Some(resize));
         assert_eq!(group(Some(json!({ "child": {}, "then": at("resize") }))), Some(resize));
-        assert_eq!(group(Some(at("note"))), Some(GroupTask { group: "notes", operation: "worker" }));
+        let note = GroupTask { group: "notes", operation: "worker", is_limited: true };
+        assert_eq!([group(Some(at("note"))), group(Some(at("late")))], [Some(note), Some(note)]);
         assert_eq!(group(Some(at("other"))), None);
         assert_eq!(group_task(&json!({ "image": "alpine" }), None), None);
         assert_eq!(group_task(&json!({ "tasks": [] }), None), None);

@@ -86,6 +86,8 @@ pub struct Setup {
     pub adapters: Arc<Adapters>,
     /// Time until a lease is lost that is not renewed.
     pub lease_ttl: Duration,
+    /// Time in which the route that a step of a plan waits for has to become ready.
+    pub routing_timeout: Duration,
     /// Whether work dirs of plans are kept.
     pub keeps_workdirs: bool,
 }
@@ -109,7 +111,7 @@ impl Embedded {
         let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
-        let versions = Arc::new(Versions::new(setup.adapters));
+        let versions = Arc::new(Versions::new(setup.adapters, setup.routing_timeout));
         let of_children = versions.clone();
         let check_child =
             ChildCheck::new(move |definition, net, inputs| of_children.check_child(definition, net, inputs));

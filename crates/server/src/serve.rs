@@ -88,6 +88,7 @@ impl Server {
             stall_timeout,
             adapters: settings.adapters.adapters.clone(),
             lease_ttl: settings.lease_ttl,
+            routing_timeout: settings.routing_timeout,
             keeps_workdirs: false,
         };
         let embedded = Embedded::in_folder(folder, setup)?;
@@ -170,6 +171,7 @@ impl Server {
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let scheduler = tokio::spawn(scheduler::run(app.clone()));
         let router_of_steps = tokio::spawn(routing::run(app.clone()));
+        let limits = tokio::spawn(app.remote.clone().resume_limits());
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let failed = tokio::select! {
@@ -185,6 +187,7 @@ impl Server {
         }
         uses.abort();
         beat.abort();
+        limits.abort();
         if failed.is_none() {
             store_token_uses(&app).await;
         }

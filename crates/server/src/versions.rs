@@ -4,10 +4,13 @@
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::cache::{Cache, CacheBounds};
+use crate::plans::DIALECT;
 use crate::problem::{Detail, Problem, ProblemCode};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use windlass_dialects::plan::{ROUTING_TIMEOUT, with_routing_timeout};
 use windlass_dialects::{
     Adapters, COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Outside, Overrides, ProgramUse,
     SECRETS, SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
@@ -38,11 +41,13 @@ pub struct Versions {
     cached: Cache<DefinitionId, Arc<Version>>,
     /// Bindings of this process, which do not change while it runs.
     adapters: Arc<Adapters>,
+    /// Time in which the routes that steps of plans wait for have to become ready.
+    routing_timeout: Duration,
 }
 
 impl Default for Versions {
     fn default() -> Versions {
-        Versions::new(Arc::default())
+        Versions::new(Arc::default(), ROUTING_TIMEOUT)
     }
 }
 
@@ -57,6 +62,8 @@ pub struct Version {
     net: NetDigest,
     /// `Err` has the reason for which the schema of the inputs cannot be used.
     schema: Result<Option<InputsSchema>, SchemaProblem>,
+    /// Time for routes of a plan in place of that of its Net.
+    routing_timeout: Option<Duration>,
     /// The Net with the bindings of this process, once an execution has started.
     bound: OnceLock<BoundNet>,
     /// Estimate of the memory that it takes.
@@ -170,8 +177,8 @@ pub(crate) fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
 
 impl Versions {
     #[must_use]
-    pub fn new(adapters: Arc<Adapters>) -> Versions {
-        Versions { cached: Cache::new(VERSIONS), adapters }
+    pub fn new(adapters: Arc<Adapters>, routing_timeout: Duration) -> Versions {
+        Versions { cached: Cache::new(VERSIONS), adapters, routing_timeout }
     }
 
     /// Returns the bindings of this process.
@@ -187,7 +194,9 @@ impl Versions {
         let (tenant, definition) = (definition.tenant.clone(), definition.clone());
         let bytes = definition.manifest.json.len();
         // The author of a schema determines its cost.
-        let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(&definition))).await?;
+        let routing_timeout = self.routing_timeout;
+        let make = move || Arc::new(Version::of(&definition, routing_timeout));
+        let version = app.compiling.run(&tenant, bytes, make).await?;
         Ok(self.cache_version(version))
     }
 
@@ -200,7 +209,8 @@ impl Versions {
         inputs: &Value,
     ) -> Result<Option<Arc<Net>>, String> {
         let known = self.cached.get(&definition.id);
-        let version = known.unwrap_or_else(|| self.cache_version(Arc::new(Version::of(definition))));
+        let version =
+            known.unwrap_or_else(|| self.cache_version(Arc::new(Version::of(definition, self.routing_timeout))));
         version.check_child(inputs)?;
         version.bind(net, &self.adapters).map_err(|left| {
             let first = left.first().map(describe_unbound).unwrap_or_default();
@@ -240,20 +250,33 @@ impl Version {
         }
     }
 
-    /// Returns the Net with the bindings of this process; `None` when the definition needs no bindings.
+    /// Returns the Net with the bindings and the times of this process; `None` when the definition needs none of them.
     fn bind(&self, stored: &Net, adapters: &Adapters) -> Result<Option<Arc<Net>>, Vec<Unbound>> {
-        if self.manifest.unbound.is_empty() {
+        if self.is_stored_net() {
             return Ok(None);
         }
         if let Some(bound) = self.bound.get() {
             return Ok(Some(bound.net.clone()));
         }
-        let net = Arc::new(bind(stored, adapters)?);
-        let bound = BoundNet { programs: programs_of(&net), secrets: secrets_of(&net), net };
+        let bound = if self.manifest.unbound.is_empty() { None } else { Some(bind(stored, adapters)?) };
+        let (programs, secrets) =
+            bound.as_ref().map(|net| (programs_of(net), secrets_of(net))).unwrap_or_default();
+        // Another time changes nothing that is checked.
+        let timed = self
+            .routing_timeout
+            .and_then(|timeout| with_routing_timeout(bound.as_ref().unwrap_or(stored), timeout).ok());
+        let Some(net) = timed.or(bound) else { return Ok(None) };
+        let bound = BoundNet { net: Arc::new(net), programs, secrets };
         Ok(Some(self.bound.get_or_init(|| bound).net.clone()))
     }
 
-    fn of(definition: &StoredDefinition) -> Version {
+    /// Returns whether this process runs the Net as it is stored.
+    fn is_stored_net(&self) -> bool {
+        self.manifest.unbound.is_empty() && self.routing_timeout.is_none()
+    }
+
+    fn of(definition: &StoredDefinition, routing_timeout: Duration) -> Version {
+        let waits = definition.dialect == DIALECT && definition.source.contains("routingContext");
         let manifest = manifest_of(definition);
         let schema = manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
         let schema_bytes = if matches!(schema, Ok(Some(_))) { SCHEMA_BYTES } else { 0 };
@@ -265,6 +288,7 @@ impl Version {
             bytes: 1_024 + schema_bytes + 4 * (definition.manifest.json.len() + definition.source.len()),
             manifest,
             schema,
+            routing_timeout: Some(routing_timeout).filter(|timeout| waits && *timeout != ROUTING_TIMEOUT),
             bound: OnceLock::new(),
         }
     }
@@ -343,7 +367,7 @@ impl Version {
         tenant: &Tenant,
         overrides: &Overrides,
     ) -> Result<Option<Arc<Net>>, Problem> {
-        if overrides.is_empty() && self.manifest.unbound.is_empty() {
+        if overrides.is_empty() && self.is_stored_net() {
             return Ok(None);
         }
         let is_general = overrides.retry.is_none() && overrides.failure_mode.is_none();

@@ -168,6 +168,7 @@ macro_rules! conformance_tests {
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store
             sessions_of_workers_are_kept_until_they_are_closed
+            receipts_of_reports_are_kept_until_they_are_dropped_or_their_session_is_closed
             a_group_of_workers_belongs_to_one_tenant
             a_secret_is_read_back_and_listed_by_name
             versions_follow_each_other

@@ -10,7 +10,7 @@ use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
 use crate::registry::RegistryWrite;
 use crate::schedules::ScheduleWrite;
-use crate::workers::{RunnerGroup, WorkerSession};
+use crate::workers::{ReportReceipt, RunnerGroup, WorkerSession};
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, NetDigest};
 
@@ -120,9 +120,16 @@ pub enum Entry {
         session: Session,
         expires_at: Millis,
     },
-    /// Closes a session; `Duplicate` when it is closed.
+    /// Closes a session and deletes its receipts; `Duplicate` when it is closed.
     WorkerClosed {
         session: Session,
+    },
+    /// Adds the receipt of a report, or replaces the one of its unit.
+    Receipt(Box<ReportReceipt>),
+    /// Deletes receipts of a session that are older than that.
+    ReceiptsDropped {
+        session: Session,
+        before: Millis,
     },
     /// Adds a group of workers, or changes its cluster.
     RunnerGroup(Box<RunnerGroup>),

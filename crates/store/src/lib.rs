@@ -74,4 +74,4 @@ pub use store::{
 };
 pub use tasks::{StoredTask, TaskQuery, Tasks};
 pub use usage::{Usage, Usages};
-pub use workers::{RunnerGroup, WorkerSession, Workers};
+pub use workers::{ReportReceipt, RunnerGroup, WorkerSession, Workers};

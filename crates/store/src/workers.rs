@@ -3,7 +3,7 @@
 use crate::commit::Session;
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreResult};
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Fence, Millis, RunId};
 
 /// Session of a worker that claims work of its group. It outlives the server process; what it holds is in the leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,18 @@ pub struct WorkerSession {
     pub expires_at: Millis,
 }
 
+/// Proof of what a worker reported for a unit, kept while the worker may report it again because it got no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportReceipt {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub fence: Fence,
+    pub session: Session,
+    /// Keyed by the text of the session, so that it says nothing about the report to those who do not have it.
+    pub digest: [u8; 32],
+    pub at: Millis,
+}
+
 /// A named pool of workers of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerGroup {
@@ -38,6 +50,14 @@ pub struct RunnerGroup {
 pub trait Workers: Reader {
     /// Returns every session that was not closed, in the order of ids.
     fn worker_sessions(&mut self) -> StoreResult<Vec<WorkerSession>>;
+
+    /// Returns the digest of what a session reported for a unit, if it is still kept.
+    fn receipt(
+        &mut self,
+        execution: ExecutionId,
+        unit: (RunId, Fence),
+        session: Session,
+    ) -> StoreResult<Option<[u8; 32]>>;
 
     /// Returns the groups of all tenants, by tenant and name.
     fn runner_groups(&mut self) -> StoreResult<Vec<RunnerGroup>>;

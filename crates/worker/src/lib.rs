@@ -40,7 +40,7 @@ pub use command::{OwnCommand, host_name};
 pub use inherited::Inherited;
 pub use link::{LinkConfig, LinkNews, LinkWatch, connect};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
-pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
+pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots, remove_folder};
 pub use remote::{Prepared, RemoteCall, RemoteConfig, RemoteDesk, RemoteUnit};
 pub use stream::{LINE_MAX, TAIL_MAX};
 pub use tools::GRACE_MS;

@@ -9,6 +9,7 @@ use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::excerpt;
 use crate::failure;
+use crate::footprint::estimate;
 use crate::halt::halt;
 use crate::keeper;
 use crate::kits::Kits;
@@ -145,7 +146,16 @@ impl RemoteUnit {
         }
     }
 
-    /// Continues the pipeline with the report of the worker, and returns the report for the engine.
+    /// Returns the memory that its values take, estimated.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let values = (self.run.work(), &self.call.config, &self.call.args);
+        // What cannot be counted is as good as too large.
+        let own = serde_json::to_vec(&values).ok().and_then(|json| estimate(&json).ok());
+        own.unwrap_or(u64::MAX).saturating_add(self.run.loaded_memory())
+    }
+
+    /// Continues the pipeline with what the worker reported, and returns what the engine learns of it.
     pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
         let mut called = CallResult::from(outcome.map_err(bounded));
         bound_depth(&mut called);

@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::worker_pool;
-use windlass_worker::{LinkConfig, LinkNews, Pool, connect, host_name};
+use windlass_worker::{LinkConfig, LinkNews, Pool, connect, host_name, remove_folder};
 
 /// Worker processes that share one folder.
 const WORKERS_MAX: u32 = 1_000;
+/// Folder of large values on their way to a step.
+const DOWNLOADS: &str = "downloads";
 /// Interval at which a draining worker checks whether it is done.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -66,7 +68,7 @@ impl Worker {
             group: self.group.clone(),
             cluster: self.cluster.clone(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
-            downloads: place.folder.join("downloads"),
+            downloads: place.folder.join(DOWNLOADS),
         };
         let (sender, news) = unbounded();
         // The pool drops its port when it is over.
@@ -157,14 +159,42 @@ impl WorkerFolder {
             .create(data)
             .with_context(|| format!("cannot create {}", data.display()))?;
         for number in 1..=WORKERS_MAX {
-            let file = data.join(format!("{number}.lock"));
+            let file = lock_file(data, number);
             let lock = File::options().create(true).append(true).open(&file);
             let lock = lock.with_context(|| format!("cannot open {}", file.display()))?;
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                return Ok(WorkerFolder { folder: data.join(number.to_string()), _lock: lock });
+                remove_leftovers(data, number);
+                let folder = data.join(number.to_string());
+                remove_work(&folder);
+                return Ok(WorkerFolder { folder, _lock: lock });
             }
         }
         Err(anyhow!("{WORKERS_MAX} workers use {}; use another folder with --data", data.display()))
+    }
+}
+
+fn lock_file(data: &Path, number: u32) -> PathBuf {
+    data.join(format!("{number}.lock"))
+}
+
+/// Removes the work of killed processes from the folders after this one, which no process may take again.
+fn remove_leftovers(data: &Path, own: u32) {
+    for number in own + 1..=WORKERS_MAX {
+        // Folders are taken in order: without a lock file, no process has used the folder.
+        let Ok(lock) = File::options().append(true).open(lock_file(data, number)) else { return };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_work(&data.join(number.to_string()));
+        }
+    }
+}
+
+/// Removes inputs and outputs of steps, which may hold values of secrets. Caches and databases stay.
+fn remove_work(folder: &Path) {
+    for part in ["work", DOWNLOADS] {
+        let part = folder.join(part);
+        if let Err(error) = remove_folder(&part) {
+            say(&format!("warning: {} of a killed worker is not removed: {error}", part.display()));
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod server;
 
 pub use books::{Books, requests};
 pub use place::{Place, playbook, process_of};
-pub use program::{CommandOutput, Running, is_gone, until, windlass};
+pub use program::{CommandOutput, PATIENCE, Running, is_gone, until, windlass};
 pub use server::{Server, read_answer};
 
 use std::path::{Path, PathBuf};

@@ -23,9 +23,14 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Returns the program: the one of this build, or another build that `WINDLASS_BIN` names, for measurements.
+pub fn binary() -> std::ffi::OsString {
+    std::env::var_os("WINDLASS_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_windlass").into())
+}
+
 /// The program, without settings of the user who runs the tests.
 pub fn windlass() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WINDLASS_") {
             command.env_remove(name);

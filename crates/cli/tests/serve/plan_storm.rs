@@ -16,6 +16,9 @@ const WORKERS: usize = 4;
 const STEPS: usize = 12;
 /// Bytes of the artifact that each step passes on: more than is stored inline.
 const BYTES: usize = 100_000;
+/// Longest time for each execution.
+const PER_EXECUTION: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(20);
 /// Time between two kills.
 const PACE: Duration = Duration::from_secs(2);
 
@@ -62,8 +65,11 @@ fn kill_until_ended(place: &Place, server: &Server, paths: &[String]) -> usize {
     let token = runners::token(server, token);
     let mut workers: Vec<Running> = (0..WORKERS).map(|_| start_worker(place, server, &token)).collect();
     let (mut kills, mut killed_at, mut open) = (0, Instant::now(), paths.to_vec());
+    // One that lost its worker waits behind all others.
+    let end = Instant::now() + rig::PATIENCE + PER_EXECUTION * u32::try_from(paths.len()).unwrap();
     while !open.is_empty() {
-        rig::until("an execution ends", || {
+        loop {
+            assert!(Instant::now() < end, "{} executions have not ended, {} first", open.len(), open[0]);
             if killed_at.elapsed() >= PACE && kills < paths.len() / 2 {
                 workers.remove(0).signal(Signal::KILL);
                 workers.push(start_worker(place, server, &token));
@@ -71,8 +77,11 @@ fn kill_until_ended(place: &Place, server: &Server, paths: &[String]) -> usize {
             }
             let status = status(server, &open[0]);
             assert_ne!(status["phase"], "failed", "{}: {}", open[0], server.get(&open[0]).text().unwrap());
-            (status["phase"] == "completed").then_some(())
-        });
+            if status["phase"] == "completed" {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
         open.remove(0);
     }
     for worker in workers {

@@ -2,13 +2,14 @@
 
 use crate::executions::{get, start, until};
 use crate::rig::{self, Place, Running, Server, read_answer};
+use reqwest::blocking::RequestBuilder;
 use reqwest::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
 /// A playbook whose first step is done by the group `lab`.
-fn playbook(tool: &str) -> String {
+pub(crate) fn playbook(tool: &str) -> String {
     format!("metadata: {{name: remote}}\nworkload: {{n: 7}}\nworkflow:\n  - step: work\n    tool: {tool}\n")
 }
 
@@ -21,31 +22,35 @@ fn token(server: &Server, body: Value) -> String {
 }
 
 /// A worker whose calls a test makes.
-struct Worker<'s> {
-    server: &'s Server,
-    token: String,
-    session: Value,
+pub(crate) struct Worker<'s> {
+    pub(crate) server: &'s Server,
+    pub(crate) token: String,
+    pub(crate) session: Value,
 }
 
 impl<'s> Worker<'s> {
-    fn new(server: &'s Server) -> Worker<'s> {
+    pub(crate) fn new(server: &'s Server) -> Worker<'s> {
         let token = token(server, json!({ "name": "w", "role": "worker" }));
         Worker { server, token, session: Value::Null }
     }
 
-    fn call(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) fn request(&self, path: &str, body: &Value) -> RequestBuilder {
         let request = self.server.bare(Method::POST, &format!("/api/v1/workers/{path}"));
-        read_answer(request.bearer_auth(&self.token).json(body).send().unwrap())
+        request.bearer_auth(&self.token).json(body)
+    }
+
+    pub(crate) fn call(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        read_answer(self.request(path, body).send().unwrap())
     }
 
     /// Claims at most that many units, and waits for the first.
     #[track_caller]
-    fn claim(&mut self, slots: u32) -> Vec<Value> {
+    pub(crate) fn claim(&mut self, slots: u32) -> Vec<Value> {
         rig::until("there is work", || Some(self.claim_now(slots, 1_000)).filter(|work| !work.is_empty()))
     }
 
     #[track_caller]
-    fn claim_now(&mut self, slots: u32, wait_ms: u64) -> Vec<Value> {
+    pub(crate) fn claim_now(&mut self, slots: u32, wait_ms: u64) -> Vec<Value> {
         let body = json!({ "group": "lab", "slots": slots, "waitMs": wait_ms, "session": self.session });
         let (status, answer) = self.call("claim", &body);
         assert_eq!(status, StatusCode::OK, "{answer}");
@@ -60,18 +65,18 @@ impl<'s> Worker<'s> {
         answer
     }
 
-    fn report(&self, unit: &Value, result: Value) -> (StatusCode, Value) {
+    pub(crate) fn report(&self, unit: &Value, result: Value) -> (StatusCode, Value) {
         self.call("report", &json!({ "session": self.session, "unit": unit["unit"], "result": result }))
     }
 
     #[track_caller]
-    fn done(&self, unit: &Value, result: Value) {
+    pub(crate) fn done(&self, unit: &Value, result: Value) {
         let (status, answer) = self.report(unit, result);
         assert_eq!((status, &answer["accepted"]), (StatusCode::OK, &json!(true)), "{answer}");
     }
 
     #[track_caller]
-    fn failed(&self, unit: &Value, error: Value) {
+    pub(crate) fn failed(&self, unit: &Value, error: Value) {
         let body = json!({ "session": self.session, "unit": unit["unit"], "error": error });
         let (status, answer) = self.call("report", &body);
         assert_eq!(status, StatusCode::OK, "{answer}");
@@ -88,7 +93,7 @@ fn python(place: &Place, server: &Server, token: &str, slots: u32) -> Running {
     Running::start(command)
 }
 
-fn waiting(server: &Server) -> Value {
+pub(crate) fn waiting(server: &Server) -> Value {
     let (_, groups) = read_answer(server.get("/api/v1/runner-groups"));
     groups["groups"]
         .as_array()
@@ -99,7 +104,7 @@ fn waiting(server: &Server) -> Value {
         .unwrap_or_default()
 }
 
-fn start_all(server: &Server, workflow: &str, count: usize) -> Vec<String> {
+pub(crate) fn start_all(server: &Server, workflow: &str, count: usize) -> Vec<String> {
     let ids: Vec<String> = (0..count).map(|_| start(server, workflow, json!({}))).collect();
     rig::until("all wait for a worker", || (waiting(server)["waiting"] == count).then_some(()));
     ids

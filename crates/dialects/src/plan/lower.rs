@@ -8,7 +8,9 @@ use crate::programs::raw;
 use crate::read::Name;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use windlass_expr::Template;
+use windlass_kernel::net::NetError;
 use windlass_kernel::net::{
     Affinity, DeclaredOutput, FailureMode, Join, JoinArc, NetSpec, Policy, Recovery, Shown, Step as NetStep,
     WaitFor, Work,
@@ -25,8 +27,8 @@ const PARALLEL_MAX: u32 = 10;
 /// Time for a step whose action has no timeout.
 const TIMEOUT_MS: u64 = 60 * 60 * 1_000;
 
-/// Time for a sandbox or a route group to become ready.
-const ROUTING_TIMEOUT_MS: u64 = 10 * 60 * 1_000;
+/// Time for a sandbox or a route group to become ready, unless the process that starts the execution sets another one.
+pub const ROUTING_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Name of the only task of a step.
 const TASK: &str = "run";
@@ -46,6 +48,19 @@ pub(super) fn lower(plan: &Plan, checked: &Checked, problems: &mut Problems) -> 
         problems.add("E0117", &(0..0), problem.to_string(), None);
     }
     None
+}
+
+/// Returns the Net of a plan with another time for routes to become ready.
+pub fn with_routing_timeout(net: &Net, timeout: Duration) -> Result<Net, NetError> {
+    let mut spec = net.spec().clone();
+    for wait in spec.steps.iter_mut().filter_map(|step| step.wait_for.as_mut()) {
+        wait.timeout_ms = millis(timeout);
+    }
+    Net::new(spec)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn policy(plan: &Plan) -> Policy {
@@ -90,7 +105,7 @@ impl Lowering<'_> {
         lowered.reads = self.checked.dependencies[place].iter().map(|place| id(*place)).collect();
         lowered.wait_for = self.target(step).filter(|_| waits(step)).and_then(|target| {
             let target = Template::compile(&target).ok()?;
-            Some(WaitFor { target, timeout_ms: ROUTING_TIMEOUT_MS })
+            Some(WaitFor { target, timeout_ms: millis(ROUTING_TIMEOUT) })
         });
         lowered.router.arcs = arcs;
         lowered

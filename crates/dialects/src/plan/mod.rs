@@ -17,6 +17,7 @@ mod view;
 
 pub(crate) use view::describe_step;
 
+pub use lower::{ROUTING_TIMEOUT, with_routing_timeout};
 pub use registry::{
     ActionDocument, ActionLookup, ActionRef, NoActions, RegisteredAction, is_builtin_action, parse_action,
 };

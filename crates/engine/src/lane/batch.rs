@@ -90,6 +90,8 @@ pub(super) struct Building<R> {
     pub queued: Vec<(RunId, Fence)>,
     /// Offers without a worker that are withdrawn.
     pub withdrawn: Vec<(RunId, Fence)>,
+    /// Offers without a worker that this closes.
+    pub closed: Vec<(RunId, Fence)>,
     pub timers: Vec<DueTimer>,
     /// Whether it has mail for other executions.
     posts: bool,
@@ -118,6 +120,7 @@ impl<R> Building<R> {
             orders: Vec::new(),
             queued: Vec::new(),
             withdrawn: Vec::new(),
+            closed: Vec::new(),
             timers: Vec::new(),
             posts: false,
             awaits_worker: false,
@@ -316,6 +319,9 @@ impl<R> Lane<R> {
         }
         for (run, fence) in building.queued {
             self.enqueue(id, run, fence);
+        }
+        for (run, fence) in building.closed {
+            self.unqueue(id, run, fence);
         }
         for timer in building.timers {
             self.timers.arm(timer);

@@ -4,7 +4,8 @@
 //! claim is answered with all units that one batch leased to it: units that are assigned while that batch is being
 //! written are left to the next claim.
 
-use super::queue::{Queued, Waiting};
+use super::lines::Lines;
+use super::queue::Queued;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use windlass_protocol::{SessionId, Work};
 use windlass_store::{Priority, Tenant};
@@ -16,7 +17,7 @@ pub(super) struct GroupKey {
 }
 
 /// Group and operation that an offer belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Route {
     pub group: GroupKey,
     pub operation: String,
@@ -25,6 +26,7 @@ pub(super) struct Route {
 #[derive(Debug)]
 pub(super) struct Groups<R> {
     groups: BTreeMap<GroupKey, Group>,
+    lines: Lines<Route>,
     claims: BTreeMap<SessionId, OpenClaim<R>>,
     /// Groups with offers or claims that were not matched yet.
     unmatched: BTreeSet<GroupKey>,
@@ -36,17 +38,17 @@ pub(super) struct Groups<R> {
 
 impl<R> Default for Groups<R> {
     fn default() -> Self {
-        let (groups, claims, unmatched) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Groups { groups, claims, unmatched, assigning: BTreeSet::new(), written: BTreeSet::new() }
+        let (groups, lines, claims) = (BTreeMap::new(), Lines::default(), BTreeMap::new());
+        let (unmatched, assigning, written) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Groups { groups, lines, claims, unmatched, assigning, written }
     }
 }
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Offers by operation; no list is empty.
-    operations: BTreeMap<String, Waiting>,
-    /// The operations in the order of their turns.
+    /// Operations with offers, in the order of their turns.
     turns: VecDeque<String>,
+    /// Offers of all operations.
     waiting: usize,
     /// Sessions with a claim, in the order of their turns.
     claiming: VecDeque<SessionId>,
@@ -84,25 +86,14 @@ impl Group {
         self.waiting == 0 && self.claiming.is_empty()
     }
 
-    fn of(&mut self, operation: &str) -> &mut Waiting {
-        self.waiting += 1;
-        if !self.operations.contains_key(operation) {
-            self.turns.push_back(operation.to_owned());
-        }
-        self.operations.entry(operation.to_owned()).or_default()
-    }
-
     /// Takes the next offer of an operation that the claim takes.
-    fn pop<R>(&mut self, claim: &OpenClaim<R>) -> Option<Queued> {
+    fn pop<R>(&mut self, lines: &mut Lines<Route>, claim: &OpenClaim<R>) -> Option<Queued> {
         let place = self.turns.iter().position(|operation| claim.takes(operation))?;
-        let operation = self.turns.remove(place)?;
-        let waiting = self.operations.get_mut(&operation)?;
-        let offer = waiting.pop()?;
+        let route = Route { group: claim.group.clone(), operation: self.turns.remove(place)? };
+        let offer = lines.pop(&route)?;
         self.waiting -= 1;
-        if waiting.is_empty() {
-            self.operations.remove(&operation);
-        } else {
-            self.turns.push_back(operation);
+        if lines.len(&route) > 0 {
+            self.turns.push_back(route.operation);
         }
         Some(offer)
     }
@@ -110,17 +101,39 @@ impl Group {
 
 impl<R> Groups<R> {
     pub fn push(&mut self, route: &Route, priority: Priority, offer: Queued) {
-        self.waiting_of(route).push(priority, offer);
+        let is_new = self.lines.push(route, priority, offer);
+        self.entered(route, is_new);
     }
 
     /// Queues an offer that was taken out and not handed out. It is the next one again.
     pub fn put_back(&mut self, route: &Route, priority: Priority, offer: Queued) {
-        self.waiting_of(route).put_back(priority, offer);
+        let is_new = self.lines.put_back(route, priority, offer);
+        self.entered(route, is_new);
     }
 
-    fn waiting_of(&mut self, route: &Route) -> &mut Waiting {
+    fn entered(&mut self, route: &Route, is_new: bool) {
+        if !is_new {
+            return;
+        }
         self.unmatched.insert(route.group.clone());
-        self.groups.entry(route.group.clone()).or_default().of(&route.operation)
+        let group = self.groups.entry(route.group.clone()).or_default();
+        group.waiting += 1;
+        if self.lines.len(route) == 1 {
+            group.turns.push_back(route.operation.clone());
+        }
+    }
+
+    /// Removes an offer that is closed. It may be none of these.
+    pub fn withdraw(&mut self, offer: &Queued) {
+        let Some(route) = self.lines.withdraw(offer) else { return };
+        let Some(group) = self.groups.get_mut(&route.group) else { return };
+        group.waiting -= 1;
+        if self.lines.len(&route) == 0 {
+            group.turns.retain(|operation| *operation != route.operation);
+        }
+        if group.is_unused() {
+            self.groups.remove(&route.group);
+        }
     }
 
     /// Opens a claim. The reply to an earlier claim of the same session is returned; units that were reserved for that
@@ -189,7 +202,7 @@ impl<R> Groups<R> {
             let session = group.claiming.pop_front()?;
             group.claiming.push_back(session);
             let Some(claim) = self.claims.get_mut(&session) else { continue };
-            if let Some(offer) = group.pop(claim) {
+            if let Some(offer) = group.pop(&mut self.lines, claim) {
                 claim.wants -= 1;
                 claim.reserved += 1;
                 return Some((session, offer));
@@ -357,6 +370,23 @@ mod tests {
         let complete = groups.take_complete();
         assert!(matches!(&complete[..], [("one", got)] if got.is_empty()));
         assert_eq!((groups.groups.len(), groups.claims.len()), (0, 0), "nothing of it is left");
+    }
+
+    #[test]
+    fn a_withdrawn_offer_leaves_its_group_and_no_claim_gets_it() {
+        let mut groups: Groups<&str> = Groups::default();
+        for number in 0..3 {
+            groups.push(&route("a", "cut"), Priority::Normal, offer(number));
+        }
+        groups.push(&route("a", "glue"), Priority::Normal, offer(3));
+        [1, 3, 9].into_iter().for_each(|number| groups.withdraw(&offer(number)));
+        assert_eq!(groups.waiting().map(|(_, waiting)| waiting).collect::<Vec<_>>(), [2]);
+        groups.claim(SessionId(1), &key("a"), (9, None), "one");
+        assert_eq!(numbers(&mut groups), [(1, 0), (1, 2)]);
+        groups.drop_claim(SessionId(1));
+        groups.push(&route("a", "cut"), Priority::Normal, offer(5));
+        groups.withdraw(&offer(5));
+        assert_eq!((groups.groups.len(), groups.waiting().count()), (0, 0), "nothing of it is left");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::groups::{GroupKey, Route};
 use super::queue::{Queued, QueuedWork};
 use super::sessions::{Outside, report_input};
-use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, SessionKey};
+use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
@@ -16,7 +16,7 @@ use windlass_kernel::{
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Entry, Lease, Offer, Session as StoredSession, Stop, Tenant, WHOLE, WorkerSession, Write,
+    Entry, Lease, Offer, ReportReceipt, Session as StoredSession, Stop, Tenant, WHOLE, WorkerSession, Write,
 };
 
 /// Sessions of one tenant: more than a fleet has processes, and few enough to be kept in memory.
@@ -36,7 +36,7 @@ impl<R> Lane<R> {
         let WorkerSession { id, digest, tenant, group, cluster, slots, worker, .. } = session;
         let group = GroupKey { tenant: tenant.clone(), name: group.clone() };
         let (digest, cluster, renew_at) = (*digest, cluster.clone(), self.now.steady);
-        let outside = Outside { group, cluster, is_attached: false, digest, renew_at };
+        let outside = Outside { group, cluster, claims: *slots == 0, is_attached: false, digest, renew_at };
         let expires = self.now.steady + self.config.lease_ttl_ms;
         self.sessions.open_outside(protocol::SessionId(id.0), (worker.clone(), *slots), outside, expires);
     }
@@ -54,6 +54,13 @@ impl<R> Lane<R> {
             }
             GroupCall::Beat { session, held } => self.beat_outside(&session, held, reply),
             GroupCall::Fetch { session, unit } => self.begin_fetch(&session, unit, reply),
+            GroupCall::Report { session, report, receipt } => {
+                self.report_call(&session, *report, receipt, reply);
+            }
+            GroupCall::ListLimited => {
+                let limited = self.limited_calls();
+                self.answer(reply, Answer::Group(GroupReply::Limited(limited)));
+            }
             GroupCall::Repeat { session, report } => self.begin_repeat(&session, *report, reply),
             GroupCall::Return { session, units } => {
                 let is_known = self.knows_outside(&session);
@@ -65,7 +72,20 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::Group(GroupReply::Returned));
             }
             GroupCall::Attach { session } => self.attach(&session, reply),
+            GroupCall::Listen { session, listens } => {
+                if self.knows_outside(&session) {
+                    self.sessions.set_reachable(session.id, listens);
+                }
+                self.answer(reply, Answer::Group(GroupReply::Returned));
+            }
             GroupCall::Relay { session, call } => self.relay(&session, *call, reply),
+            GroupCall::Restrict { tenant, group, cluster } => {
+                for barred in self.sessions.restrict(&GroupKey { tenant, name: group }, cluster) {
+                    self.groups.end_claim(barred);
+                }
+                self.answer_claims();
+                self.answer(reply, Answer::Group(GroupReply::Returned));
+            }
             GroupCall::List { tenant } => {
                 let loads = self.group_loads(tenant.as_ref());
                 self.answer(reply, Answer::Group(GroupReply::Groups(loads)));
@@ -98,6 +118,18 @@ impl<R> Lane<R> {
             let expires_at = self.now.wall.plus(ttl_ms);
             let renewed = Entry::WorkerRenewed { session: StoredSession(session.0), expires_at };
             self.open.write(Write::Entry(Box::new(renewed)), Then::Nothing);
+            self.drop_receipts(session);
+        }
+    }
+
+    /// A worker that got no answer repeats its report within the time of its session: after that the session is over. One
+    /// that waited for this process to start has the same time from then on.
+    fn drop_receipts(&mut self, session: protocol::SessionId) {
+        let kept_ms = 2 * self.config.lease_ttl_ms;
+        if self.sessions.is_claiming(session) && self.now.steady.saturating_sub(self.began) >= kept_ms {
+            let before = Millis(self.now.wall.0.saturating_sub(i64::try_from(kept_ms).unwrap_or(i64::MAX)));
+            let dropped = Entry::ReceiptsDropped { session: StoredSession(session.0), before };
+            self.open.write(Write::Entry(Box::new(dropped)), Then::Nothing);
         }
     }
 
@@ -106,6 +138,10 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
         self.renew(key.id);
+        if self.sessions.is_barred(key.id) {
+            // The restriction overtook the claim; the next one is refused.
+            return self.answer(reply, Answer::Group(GroupReply::Claimed(Vec::new())));
+        }
         let Some(group) = self.sessions.outside(key.id).map(|outside| outside.group.clone()) else { return };
         let left = HELD_MAX.saturating_sub(self.sessions.held_by_session(key.id));
         let slots = slots.min(u32::try_from(left).unwrap_or(u32::MAX));
@@ -157,6 +193,36 @@ impl<R> Lane<R> {
         }
     }
 
+    /// The receipt is written in the batch of the decision, or in an earlier one. It is looked at only if the journal has an
+    /// answer under the fence, so one whose report was not accepted proves nothing.
+    fn report_call(&mut self, key: &SessionKey, report: protocol::Report, digest: [u8; 32], reply: R) {
+        if !self.knows_outside(key) {
+            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+        }
+        if self.sessions.holder(report.unit) != Some(key.id) {
+            return self.answer_verdict(reply, protocol::Verdict::Stale);
+        }
+        let (execution, run, fence) = parts(report.unit);
+        let (session, at) = (StoredSession(key.id.0), self.now.wall);
+        let receipt = ReportReceipt { execution, run, fence, session, digest, at };
+        self.open.write(Write::Entry(Box::new(Entry::Receipt(Box::new(receipt)))), Then::Nothing);
+        self.report(report, reply);
+    }
+
+    fn limited_calls(&self) -> Vec<HeldCall> {
+        let mut calls = self.sessions.held_calls();
+        calls.retain(|call| {
+            let (execution, run, _) = parts(call.unit);
+            // The limit of one that is not in memory yet is not known.
+            self.executions.get(execution).is_none() || self.task_is_limited(execution, run)
+        });
+        calls
+    }
+
+    fn task_is_limited(&self, id: ExecutionId, run: RunId) -> bool {
+        self.group_task(id, run).is_some_and(|task| task.is_limited)
+    }
+
     pub(super) fn begin_repeat(&mut self, key: &SessionKey, report: protocol::Report, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
@@ -186,12 +252,17 @@ impl<R> Lane<R> {
 
     /// Returns the group whose workers claim an offer; None: it is for the workers of this process.
     pub(super) fn route(&self, id: ExecutionId, run: RunId) -> Option<Route> {
+        let task = self.group_task(id, run)?;
+        let tenant = self.executions.get(id)?.origin.tenant.clone();
+        let group = GroupKey { tenant, name: task.group.to_owned() };
+        Some(Route { group, operation: task.operation.to_owned() })
+    }
+
+    fn group_task(&self, id: ExecutionId, run: RunId) -> Option<protocol::GroupTask<'_>> {
         let live = self.executions.get(id)?;
         let step_run = live.state.run(run)?;
         let Work::Task { spec } = Execution::work_of(&live.net, step_run) else { return None };
-        let task = protocol::group_task(spec, step_run.cursor.as_deref())?;
-        let group = GroupKey { tenant: live.origin.tenant.clone(), name: task.group.to_owned() };
-        Some(Route { group, operation: task.operation.to_owned() })
+        protocol::group_task(spec, step_run.cursor.as_deref())
     }
 
     /// Gives a new offer to a claim that waits for it, in the commit of the offer.

@@ -10,13 +10,13 @@ use windlass_store::{Priority, Tenant};
 /// Turns of each priority in one round, the most urgent first.
 const TURNS: [u8; 4] = [8, 4, 2, 1];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Queued {
     pub execution: ExecutionId,
     pub work: QueuedWork,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum QueuedWork {
     Offer(RunId, Fence),
     /// The start of an execution, whose first work needs a slot.
@@ -62,8 +62,18 @@ impl Waiting {
         self.offers.iter().all(VecDeque::is_empty)
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.offers.iter().map(VecDeque::len).sum()
+    }
+
     pub fn push(&mut self, priority: Priority, offer: Queued) {
         self.offers[priority as usize].push_back(offer);
+    }
+
+    /// Removes the offers that are not wanted any more.
+    pub fn retain(&mut self, is_wanted: impl Fn(&Queued) -> bool) {
+        self.offers.iter_mut().for_each(|offers| offers.retain(&is_wanted));
     }
 
     pub fn put_back(&mut self, priority: Priority, offer: Queued) {

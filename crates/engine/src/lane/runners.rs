@@ -6,9 +6,9 @@ use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease, unit};
 use super::groups::GroupKey;
-use super::queue::{Queued, QueuedWork, Waiting};
+use super::lines::Lines;
+use super::queue::{Queued, QueuedWork};
 use crate::wake::{Answer, Effect, GroupReply, SessionKey};
-use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
 use windlass_protocol as protocol;
 use windlass_protocol::{AgentAnswer, Call, Order, Reply, ResourceAsk, ResourceReply, Rights, Variables};
@@ -30,43 +30,28 @@ impl RunnerKey {
 /// Executions and offers that found no free slot, by the workers that they wait for.
 #[derive(Debug, Default)]
 pub(super) struct Runners {
-    /// None of them is empty.
-    waiting: BTreeMap<RunnerKey, WaitingWork>,
+    waiting: Lines<RunnerKey>,
     /// Something was added that was not matched with free slots yet.
     has_new: bool,
 }
 
-#[derive(Debug, Default)]
-struct WaitingWork {
-    queue: Waiting,
-    len: usize,
-}
-
 impl Runners {
-    fn push(&mut self, key: RunnerKey, priority: Priority, queued: Queued) {
-        let waiting = self.waiting.entry(key).or_default();
-        waiting.queue.push(priority, queued);
-        waiting.len += 1;
-        self.has_new = true;
-    }
-
-    fn pop(&mut self, key: &RunnerKey) -> Option<Queued> {
-        let waiting = self.waiting.get_mut(key)?;
-        let queued = waiting.queue.pop()?;
-        waiting.len -= 1;
-        if waiting.len == 0 {
-            self.waiting.remove(key);
-        }
-        Some(queued)
+    fn push(&mut self, key: &RunnerKey, priority: Priority, queued: Queued) {
+        self.has_new |= self.waiting.push(key, priority, queued);
     }
 
     fn is_awaited(&self, key: &RunnerKey) -> bool {
-        self.waiting.contains_key(key)
+        self.waiting.len(key) > 0
+    }
+
+    /// Removes an execution that has ended, or an offer that is closed; false: it is none of these.
+    pub fn withdraw(&mut self, queued: &Queued) -> bool {
+        self.waiting.withdraw(queued).is_some()
     }
 
     /// Groups with waiting work, and how much there is.
     pub fn waiting(&self) -> impl Iterator<Item = (GroupKey, usize)> {
-        self.waiting.iter().map(|(key, waiting)| (key.group(), waiting.len))
+        self.waiting.iter().map(|(key, waiting)| (key.group(), waiting))
     }
 }
 
@@ -79,7 +64,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn await_runner(&mut self, key: RunnerKey, priority: Priority, queued: Queued) {
-        self.runners.push(key, priority, queued);
+        self.runners.push(&key, priority, queued);
     }
 
     /// Free slots take what waits for them.
@@ -89,11 +74,11 @@ impl<R> Lane<R> {
         if self.stopping || !(has_free || has_new) {
             return;
         }
-        for key in self.runners.waiting.keys().cloned().collect::<Vec<_>>() {
+        for key in self.runners.waiting.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             while self.runners.is_awaited(&key)
                 && let Some(session) =
                     self.sessions.reserve_runner(&key.group(), key.runner.cluster.as_deref())
-                && let Some(Queued { execution, work }) = self.runners.pop(&key)
+                && let Some(Queued { execution, work }) = self.runners.waiting.pop(&key)
             {
                 let (run, fence) = match work {
                     QueuedWork::Offer(run, fence) => (run, fence),
@@ -194,7 +179,7 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
         }
         self.renew(key.id);
-        self.sessions.attach_runner(key.id);
+        self.sessions.set_reachable(key.id, true);
         let registered = protocol::Registered { session: key.id, rules: self.config.rules.clone() };
         self.effects.push(Effect::SessionOpen(registered, reply));
     }

@@ -11,6 +11,7 @@ use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
+use super::queue::{Queued, QueuedWork};
 use super::reading::Why;
 use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
@@ -226,8 +227,21 @@ impl<R> Lane<R> {
     fn withdraw(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let state = self.executions.get(id).and_then(|live| live.state.run(run)).map(|run| &run.state);
         let is_open = matches!(state, Some(RunState::Offered { fence: open }) if *open == fence);
-        if is_open && let Some(building) = self.open.commit(id) {
+        let Some(building) = self.open.commit(id) else { return };
+        building.closed.push((run, fence));
+        if is_open {
             building.withdrawn.push((run, fence));
+        }
+    }
+
+    /// That an offer is closed is on disk. No worker outside of this process may ever come for it, so it does not wait for its
+    /// turn to be dropped.
+    pub(super) fn unqueue(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let work = if run == WHOLE { QueuedWork::Whole } else { QueuedWork::Offer(run, fence) };
+        let queued = Queued { execution: id, work };
+        self.groups.withdraw(&queued);
+        if self.runners.withdraw(&queued) && run == WHOLE {
+            self.starts.leave(id);
         }
     }
 

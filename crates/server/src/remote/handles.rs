@@ -3,9 +3,11 @@
 use crate::problem::Problem;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
-use windlass_protocol::{SessionId, Unit};
+use windlass_protocol::{Failure, SessionId, Unit};
+use windlass_views::canonical;
 
 const SESSION_PREFIX: &str = "wks_";
 const UNIT_PREFIX: &str = "wku_";
@@ -64,6 +66,16 @@ impl SessionHandle {
         (self.seal(&bytes)[..] == *seal).then(|| unit_of(&bytes))
     }
 
+    /// Returns the proof that a worker reported this for a unit. Without the session it says nothing about the report.
+    pub(crate) fn receipt(&self, unit: Unit, outcome: &Result<Value, Box<Failure>>) -> [u8; 32] {
+        let reported = match outcome {
+            Ok(result) => json!({ "result": result }),
+            Err(failure) => json!({ "error": failure }),
+        };
+        let digest = Sha256::new().chain_update(self.bytes).chain_update(unit_bytes(unit));
+        digest.chain_update(canonical(&reported)).finalize().into()
+    }
+
     fn seal(&self, unit: &[u8; UNIT_BYTES]) -> [u8; SEAL_BYTES] {
         let digest = Sha256::new().chain_update(self.bytes).chain_update(unit).finalize();
         let mut seal = [0; SEAL_BYTES];
@@ -109,6 +121,23 @@ mod tests {
         assert_eq!((again.id(), again.digest()), (session.id(), session.digest()));
         assert_eq!(again.read_unit(&text), Some(unit));
         assert!(!format!("{session:?}").contains(&session.text()[12..]));
+    }
+
+    #[test]
+    fn a_receipt_is_that_of_one_report_of_one_session() {
+        let (session, other) = (SessionHandle::random().unwrap(), SessionHandle::random().unwrap());
+        let unit = Unit { execution: 1, run: 2, fence: 3 };
+        let done = |text: &str| Ok(serde_json::from_str::<Value>(text).unwrap());
+        let receipt = session.receipt(unit, &done(r#"{"a": 1, "b": [2]}"#));
+        assert_eq!(session.receipt(unit, &done(r#"{"b": [2], "a": 1}"#)), receipt);
+        let failed = Err(Box::new(Failure::of_code("A", "broken".to_owned())));
+        let others = [
+            session.receipt(unit, &done(r#"{"a": 1, "b": [3]}"#)),
+            session.receipt(unit, &failed),
+            session.receipt(Unit { fence: 4, ..unit }, &done(r#"{"a": 1, "b": [2]}"#)),
+            other.receipt(unit, &done(r#"{"a": 1, "b": [2]}"#)),
+        ];
+        assert!(!others.contains(&receipt));
     }
 
     #[test]

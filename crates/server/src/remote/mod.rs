@@ -3,10 +3,12 @@
 //! The engine holds the truth: sessions and leases. What is kept here can be made again from it: a call that is not in
 //! memory, after a restart or when there are too many, is rendered again when its result is reported.
 
+mod calls;
 mod groups;
 mod handles;
-mod memory;
+mod limits;
 mod runners;
+mod threads;
 
 pub(crate) use groups::{GROUPS_MAX, Groups};
 pub(crate) use handles::SessionHandle;
@@ -15,41 +17,29 @@ pub(crate) use runners::NewRunner;
 use crate::app::unexpected_answer;
 use crate::host::{now, remote_config};
 use crate::problem::{Problem, ProblemCode};
-use memory::Recent;
+use calls::Calls;
 use runners::Mailboxes;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use threads::RenderThreads;
 use tokio::sync::oneshot;
 use windlass_engine::{Answer, GroupCall, GroupLoad, GroupReply, Handle, Request, SessionKey};
 use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, Verdict, Work, WorkerRules};
 use windlass_store::{RunnerGroup, Session, Tenant, WorkerSession};
 use windlass_worker::{Port, Prepared, RemoteConfig, RemoteDesk, RemoteUnit};
 
-/// Rendered calls that wait for their result. A call beyond it is rendered again, which costs its secrets and templates.
-const CALLS_MAX: usize = 10_000;
-/// Reports that are recognised when they are repeated; older ones are compared with the journal.
-const ANSWERED_MAX: usize = 10_000;
-
 #[derive(Debug)]
 pub struct RemoteWorkers {
-    desk: RemoteDesk,
+    desk: Arc<RemoteDesk>,
+    threads: RenderThreads,
     engine: Handle,
     ttl_ms: u64,
     pub(crate) groups: Groups,
-    /// Each with the session that holds it.
-    calls: Mutex<Recent<Unit, (SessionKey, Box<RemoteUnit>)>>,
-    answered: Mutex<Recent<Unit, Answered>>,
+    calls: Mutex<Calls<Box<RemoteUnit>>>,
     mailboxes: Mailboxes,
     rules: Arc<WorkerRules>,
-}
-
-/// A report that was accepted.
-#[derive(Debug)]
-struct Answered {
-    session: SessionKey,
-    outcome: Result<Value, Box<Failure>>,
 }
 
 /// A claim of a worker.
@@ -58,6 +48,8 @@ pub(crate) struct ClaimRequest {
     pub(crate) slots: u32,
     pub(crate) kinds: Option<BTreeSet<String>>,
     pub(crate) wait: Duration,
+    /// The session was opened for this claim. Without an answer no one knows it.
+    pub(crate) opens: bool,
 }
 
 /// Units of a session that a heartbeat is answered with.
@@ -77,13 +69,17 @@ impl RemoteWorkers {
         let sender = engine.clone();
         let port: Port = Arc::new(move |call, reply| sender.send(call, reply));
         let rules = Arc::clone(&config.rules);
+        // Before the first worker gets something.
+        for group in groups.iter().filter(|group| group.cluster.is_some()) {
+            engine.ask(Request::Group(restriction(group)), |_| {});
+        }
         RemoteWorkers {
-            desk: RemoteDesk::new(config, port),
+            desk: Arc::new(RemoteDesk::new(config, port)),
+            threads: RenderThreads::default(),
             engine,
             ttl_ms,
             groups: Groups::new(groups),
-            calls: Mutex::new(Recent::new(CALLS_MAX)),
-            answered: Mutex::new(Recent::new(ANSWERED_MAX)),
+            calls: Mutex::default(),
             mailboxes: Mailboxes::default(),
             rules,
         }
@@ -146,6 +142,17 @@ impl RemoteWorkers {
         }
     }
 
+    /// Lets only workers of the group's cluster have something of it from now on.
+    pub(crate) async fn restrict(&self, group: &RunnerGroup) -> Result<(), Problem> {
+        self.ask(restriction(group)).await.map(drop)
+    }
+
+    /// Closes a session.
+    fn leave(&self, key: SessionKey) {
+        let call = Box::new(Call::Leave(key.id));
+        self.engine.ask(Request::Group(GroupCall::Relay { session: key, call }), |_| {});
+    }
+
     /// Claims work, and waits until there is some. A caller that hangs up gets nothing: what was claimed for it is offered
     /// to others.
     pub(crate) async fn claim(
@@ -156,6 +163,7 @@ impl RemoteWorkers {
     ) -> Result<Vec<ClaimedUnit>, Problem> {
         let (mut sender, claimed) = oneshot::channel();
         let workers = Arc::clone(self);
+        let opens = request.opens;
         tokio::spawn(async move {
             let ended = async {
                 tokio::select! {
@@ -167,8 +175,13 @@ impl RemoteWorkers {
                 Ok(works) => Ok(workers.prepare_all(&key, works).await),
                 Err(problem) => Err(problem),
             };
-            if let Err(Ok(units)) = sender.send(units) {
-                workers.give_back(key, units).await;
+            let is_refused = units.is_err();
+            let unheard = sender.send(units).err();
+            if let Some(Ok(units)) = &unheard {
+                workers.give_back(key.clone(), units).await;
+            }
+            if opens && (is_refused || unheard.is_some()) {
+                workers.leave(key);
             }
         });
         claimed.await.map_err(|_| Problem::unavailable("the server is being stopped; retry later"))?
@@ -180,7 +193,7 @@ impl RemoteWorkers {
         request: ClaimRequest,
         stopped: impl Future<Output = ()>,
     ) -> Result<Vec<Work>, Problem> {
-        let ClaimRequest { slots, kinds, wait } = request;
+        let ClaimRequest { slots, kinds, wait, opens: _ } = request;
         let (sender, mut answer) = oneshot::channel();
         let claim = Request::Group(GroupCall::Claim { session: key.clone(), slots, kinds });
         if !self.engine.try_ask(claim, move |answer| drop(sender.send(answer))) {
@@ -204,43 +217,52 @@ impl RemoteWorkers {
     async fn prepare_all(&self, key: &SessionKey, works: Vec<Work>) -> Vec<ClaimedUnit> {
         let mut units = Vec::with_capacity(works.len());
         for work in works {
-            match self.desk.prepare(work).await {
-                Prepared::Call(call) => units.push(self.hand_out(key, call)),
-                Prepared::Ended(report) => drop(self.send(report).await),
+            if let Ok(Some(rendered)) = self.render(key, work).await {
+                units.push(self.hand_out(key, rendered));
             }
         }
         units
     }
 
-    fn hand_out(&self, key: &SessionKey, call: Box<RemoteUnit>) -> ClaimedUnit {
-        let unit = ClaimedUnit::of(&call);
-        lock(&self.calls).put(unit.unit, (key.clone(), call));
-        unit
+    /// Renders a call. None: it ended before it could be made, which is reported.
+    async fn render(&self, key: &SessionKey, work: Work) -> Result<Option<RenderedCall>, Problem> {
+        let desk = Arc::clone(&self.desk);
+        let rendering = async move {
+            match desk.prepare(work).await {
+                Prepared::Call(call) => Ok(RenderedCall { memory: call.memory(), call }),
+                Prepared::Ended(report) => Err(report),
+            }
+        };
+        match self.threads.run(&key.tenant, rendering).await {
+            Some(Ok(rendered)) => Ok(Some(rendered)),
+            Some(Err(report)) => {
+                self.send(report).await?;
+                Ok(None)
+            }
+            None => Err(panicked()),
+        }
     }
 
-    async fn give_back(&self, session: SessionKey, units: Vec<ClaimedUnit>) {
+    fn hand_out(&self, key: &SessionKey, rendered: RenderedCall) -> ClaimedUnit {
+        let RenderedCall { call, memory } = rendered;
+        let claimed = ClaimedUnit::of(&call);
+        lock(&self.calls).put(claimed.unit, key.clone(), call, memory);
+        claimed
+    }
+
+    async fn give_back(&self, session: SessionKey, units: &[ClaimedUnit]) {
         let units: Vec<Unit> = units.iter().map(|claimed| claimed.unit).collect();
         if !units.is_empty() {
             let _ = self.ask(GroupCall::Return { session, units }).await;
         }
     }
 
-    /// Ends a call whose worker takes longer than its task allows. The time of the whole attempt is the engine's.
-    pub(crate) fn limit_call(self: &Arc<Self>, key: SessionKey, unit: Unit, limit_ms: u64) {
-        let workers = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(limit_ms)).await;
-            if let Ok(Some(call)) = workers.take_call(&key, unit).await {
-                drop(workers.send(call.time_out(limit_ms).await).await);
-            }
-        });
-    }
-
     pub(crate) async fn beat(&self, key: SessionKey, held: Vec<Unit>) -> Result<HeldUnits, Problem> {
+        let tenant = key.tenant.clone();
         match self.ask(GroupCall::Beat { session: key, held }).await? {
             GroupReply::Held { lost, stop } => {
                 let mut calls = lock(&self.calls);
-                lost.iter().for_each(|unit| drop(calls.take(unit)));
+                lost.iter().for_each(|unit| drop(calls.remove(&tenant, unit)));
                 Ok(HeldUnits { lost, stop })
             }
             GroupReply::NoSession => Err(no_session()),
@@ -253,40 +275,37 @@ impl RemoteWorkers {
         &self,
         key: &SessionKey,
         unit: Unit,
-        outcome: Result<Value, Box<Failure>>,
-    ) -> Result<(), Problem> {
+        result: ReportedResult,
+    ) -> Result<CallVerdict, Problem> {
+        let ReportedResult { outcome, receipt } = result;
         let Some(call) = self.take_call(key, unit).await? else {
             return self.report_again(key, unit, outcome).await;
         };
-        let report = call.finish(outcome.clone()).await;
-        match self.send(report).await? {
-            Verdict::Accepted => {
-                let answered = Answered { session: key.clone(), outcome };
-                lock(&self.answered).put(unit, answered);
-                Ok(())
-            }
-            Verdict::Stale | Verdict::Conflict => Err(stale()),
+        let report = self.threads.run(&key.tenant, call.finish(outcome)).await.ok_or_else(panicked)?;
+        let reported = GroupCall::Report { session: key.clone(), report, receipt };
+        match self.ask_verdict(reported).await? {
+            Verdict::Accepted => Ok(CallVerdict::Accepted),
+            Verdict::Stale | Verdict::Conflict => Ok(CallVerdict::Stale),
         }
     }
 
     /// Returns the call of a unit that the session holds, from memory or rendered again.
     async fn take_call(&self, key: &SessionKey, unit: Unit) -> Result<Option<Box<RemoteUnit>>, Problem> {
-        let known = lock(&self.calls).take_if(&unit, |(session, _)| is_same(session, key));
-        if let Some((_, call)) = known {
+        let known = lock(&self.calls).take(&unit, key);
+        if let Some(call) = known {
             return Ok(Some(call));
         }
+        Ok(self.render_again(key, unit).await?.map(|rendered| rendered.call))
+    }
+
+    /// Renders the call of a unit that the session holds; None: it does not hold it.
+    async fn render_again(&self, key: &SessionKey, unit: Unit) -> Result<Option<RenderedCall>, Problem> {
         if !self.engine.is_recovered() {
             return Err(Problem::unavailable("the server is starting; retry after the time in Retry-After"));
         }
         match self.ask(GroupCall::Fetch { session: key.clone(), unit }).await? {
             GroupReply::Claimed(works) => match works.into_iter().next() {
-                Some(work) => match self.desk.prepare(work).await {
-                    Prepared::Call(call) => Ok(Some(call)),
-                    Prepared::Ended(report) => {
-                        drop(self.send(report).await);
-                        Ok(None)
-                    }
-                },
+                Some(work) => self.render(key, work).await,
                 None => Ok(None),
             },
             GroupReply::NotHeld => Ok(None),
@@ -295,32 +314,40 @@ impl RemoteWorkers {
         }
     }
 
-    /// A report is accepted again that was accepted before, also by an earlier process (R16).
+    /// Compares a report with the one that was accepted under its fence (R16).
     async fn report_again(
         &self,
         key: &SessionKey,
         unit: Unit,
         outcome: Result<Value, Box<Failure>>,
-    ) -> Result<(), Problem> {
-        if let Some(answered) = lock(&self.answered).get(&unit) {
-            let is_repeated = is_same(&answered.session, key) && answered.outcome == outcome;
-            return if is_repeated { Ok(()) } else { Err(stale()) };
-        }
+    ) -> Result<CallVerdict, Problem> {
         let outcome = match outcome {
             Ok(output) => Outcome::Done { output },
             Err(failure) => Outcome::Failed(*failure),
         };
         let report =
             Box::new(Report { unit, outcome, patch: Default::default(), metadata: Default::default() });
+        let repeated = GroupCall::Repeat { session: key.clone(), report };
+        Ok(match self.ask_verdict(repeated).await? {
+            Verdict::Accepted => CallVerdict::Accepted,
+            // Rules, retries and redaction change what the journal has of a report.
+            Verdict::Conflict => CallVerdict::IfReceipted,
+            Verdict::Stale => CallVerdict::Stale,
+        })
+    }
+
+    async fn ask_verdict(&self, call: GroupCall) -> Result<Verdict, Problem> {
         let (sender, answer) = oneshot::channel();
-        let repeat = Request::Group(GroupCall::Repeat { session: key.clone(), report });
-        if !self.engine.try_ask(repeat, move |answer| drop(sender.send(answer))) {
+        if !self.engine.try_ask(Request::Group(call), move |answer| drop(sender.send(answer))) {
             return Err(overloaded());
         }
         match answer.await {
-            Ok(Answer::Reply(Reply::Verdict(Verdict::Accepted))) => Ok(()),
-            Ok(_) => Err(stale()),
-            Err(_) => Err(Problem::unavailable("the server is being stopped; retry later")),
+            Ok(Answer::Reply(Reply::Verdict(verdict))) => Ok(verdict),
+            Ok(Answer::Group(GroupReply::NoSession)) => Err(no_session()),
+            Ok(Answer::Stopping) | Err(_) => {
+                Err(Problem::unavailable("the server is being stopped; retry later"))
+            }
+            Ok(_) => Ok(Verdict::Stale),
         }
     }
 
@@ -346,6 +373,30 @@ impl RemoteWorkers {
             other => Err(unexpected_reply(other)),
         }
     }
+}
+
+/// What a worker reports for a unit.
+#[derive(Debug)]
+pub(crate) struct ReportedResult {
+    pub(crate) outcome: Result<Value, Box<Failure>>,
+    /// Proves later that it was reported.
+    pub(crate) receipt: [u8; 32],
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallVerdict {
+    Accepted,
+    /// Another content is accepted under the fence. The report may be what led to it, which its receipt says.
+    IfReceipted,
+    /// The session does not hold the unit, and nothing changed.
+    Stale,
+}
+
+#[derive(Debug)]
+struct RenderedCall {
+    call: Box<RemoteUnit>,
+    memory: u64,
 }
 
 /// A call as its worker gets it.
@@ -416,6 +467,15 @@ fn unexpected_reply(reply: GroupReply) -> Problem {
     unexpected_answer(&Answer::Group(reply))
 }
 
+fn restriction(group: &RunnerGroup) -> GroupCall {
+    let RunnerGroup { tenant, name, cluster, .. } = group.clone();
+    GroupCall::Restrict { tenant, group: name, cluster }
+}
+
+fn panicked() -> Problem {
+    Problem::internal("rendering the call of a worker panicked")
+}
+
 fn overloaded() -> Problem {
     Problem::unavailable("the engine is overloaded; retry after the time in Retry-After")
 }
@@ -426,7 +486,7 @@ pub(crate) fn no_session() -> Problem {
     Problem::new(ProblemCode::NotFound, message)
 }
 
-fn stale() -> Problem {
+pub(crate) fn stale() -> Problem {
     Problem::conflict(
         "the session does not hold this unit, or reported another result for it; drop the result",
     )

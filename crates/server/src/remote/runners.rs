@@ -32,6 +32,38 @@ struct MailboxState {
     orders: VecDeque<Order>,
     /// The session is over.
     is_closed: bool,
+    /// Requests for orders that wait.
+    waiting: usize,
+    /// The last of them ended because its caller hung up.
+    is_deserted: bool,
+}
+
+/// A request for orders that waits. One that is dropped before it has an answer belongs to a worker that hung up: its process
+/// was killed, or its connection broke. Nothing new is for that worker until it asks again.
+struct Waiting<'w> {
+    workers: &'w RemoteWorkers,
+    mailbox: &'w Mailbox,
+    is_answered: bool,
+}
+
+impl<'w> Waiting<'w> {
+    fn begin(workers: &'w RemoteWorkers, mailbox: &'w Mailbox) -> Waiting<'w> {
+        let mut state = lock(&mailbox.state);
+        state.waiting += 1;
+        // The engine hears of both in the order in which they happen.
+        state.is_deserted = state.is_deserted && !workers.listen(&mailbox.key, true);
+        Waiting { workers, mailbox, is_answered: false }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.mailbox.state);
+        state.waiting -= 1;
+        if !self.is_answered && state.waiting == 0 && !state.is_closed {
+            state.is_deserted = self.workers.listen(&self.mailbox.key, false);
+        }
+    }
 }
 
 /// Closes the mailbox when the engine drops its callback: the session is over.
@@ -113,6 +145,7 @@ impl RemoteWorkers {
         stopped: impl Future<Output = ()>,
     ) -> Result<Vec<Order>, Problem> {
         let mailbox = self.mailbox(key)?;
+        let mut request = Waiting::begin(self, &mailbox);
         let waiting = async {
             loop {
                 let changed = mailbox.changed.notified();
@@ -126,10 +159,17 @@ impl RemoteWorkers {
             taken = timeout(self.longest_wait(), waiting) => taken.unwrap_or(Ok(Vec::new())),
             () = stopped => Ok(Vec::new()),
         };
+        request.is_answered = true;
         if taken.is_err() {
             lock(&self.mailboxes.0).remove(&mailbox.key.id);
         }
         taken
+    }
+
+    /// Tells the engine whether a worker waits for orders, without waiting itself; false: too many requests wait.
+    fn listen(&self, key: &SessionKey, listens: bool) -> bool {
+        let call = GroupCall::Listen { session: key.clone(), listens };
+        self.engine.try_ask(Request::Group(call), |_| {})
     }
 
     /// Returns the mailbox of a session. After a restart of the server the engine learns where its orders go.

@@ -122,7 +122,7 @@ async fn get_runner_group(
 
 /// Create a group of workers, or change its cluster
 ///
-/// A worker of another cluster is refused from its next claim on.
+/// A worker of another cluster gets nothing new from now on.
 #[utoipa::path(put, path = "/api/v1/runner-groups/{name}", tag = TAG, security(("bearer" = [])),
     params(("name" = String, Path, description = "Name of the group")), request_body = RunnerGroupSettings,
     responses((status = 200, body = RunnerGroupView),
@@ -137,6 +137,7 @@ async fn put_runner_group(
     caller.may(Permission::Administer)?;
     let name = check_group("name", &name)?;
     let cluster = settings.cluster.as_deref().map(|cluster| check_group("cluster", cluster)).transpose()?;
+    let changing = app.remote.groups.change().await;
     let known = app.remote.groups.get(&caller.tenant, &name);
     if known.is_none() && app.remote.groups.of(&caller.tenant).len() >= GROUPS_MAX {
         let message = format!("the tenant has {GROUPS_MAX} groups, which is the maximum; delete some first");
@@ -148,7 +149,9 @@ async fn put_runner_group(
         RunnerGroup { tenant: caller.tenant.clone(), name: name.clone(), cluster, created_at, updated_at };
     let audit = caller.audit_entry("runner-group.put", &name, json!({ "cluster": group.cluster }));
     app.store_entries(vec![Entry::RunnerGroup(Box::new(group.clone())).audited(audit)]).await?;
+    app.remote.restrict(&group).await?;
     app.remote.groups.put(group);
+    drop(changing);
     get_runner_group(State(app), caller, Path(name)).await
 }
 
@@ -164,12 +167,15 @@ async fn delete_runner_group(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.may(Permission::Administer)?;
+    let _changing = app.remote.groups.change().await;
     let deleted = Entry::RunnerGroupDeleted { tenant: caller.tenant.clone(), name: name.clone() };
     let audit = caller.audit_entry("runner-group.delete", &name, json!({}));
     let applied = app.store_entries(vec![deleted.audited(audit)]).await?;
     if applied.first() != Some(&Applied::Done) {
         return Err(Problem::not_found("runner group", &name));
     }
-    app.remote.groups.remove(&caller.tenant, &name);
+    if let Some(group) = app.remote.groups.remove(&caller.tenant, &name) {
+        app.remote.restrict(&RunnerGroup { cluster: None, ..group }).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }

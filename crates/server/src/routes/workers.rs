@@ -6,7 +6,9 @@ use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
 use crate::host::now;
 use crate::problem::{Problem, ProblemCode, Refused};
-use crate::remote::{ClaimRequest, ClaimedUnit, GROUPS_MAX, SessionHandle, session_key};
+use crate::remote::{
+    CallVerdict, ClaimRequest, ClaimedUnit, GROUPS_MAX, ReportedResult, SessionHandle, session_key, stale,
+};
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,9 +20,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::SessionKey;
-use windlass_kernel::ExecutionId;
-use windlass_protocol::Failure;
-use windlass_store::{Entry, RunnerGroup};
+use windlass_kernel::{ExecutionId, Fence, RunId};
+use windlass_protocol::{Failure, Unit};
+use windlass_store::sqlite::SqliteReader;
+use windlass_store::{Entry, RunnerGroup, Session, Workers as _};
 use windlass_views::{execution_id, time};
 
 const TAG: &str = "workers";
@@ -162,13 +165,14 @@ async fn claim_work(
     let group = check_group("group", &request.group)?;
     check_own_group(&caller, &group)?;
     let cluster = request.cluster.as_deref().map(|name| check_group("cluster", name)).transpose()?;
+    // A refused claim opens no session.
+    let _slot = app.take_stream_slot(&caller.tenant)?;
     admit(&app, &caller, &group, cluster.as_deref()).await?;
     let handle = match &request.session {
         Some(text) => read_session(text)?,
         None => app.remote.open(&caller.tenant, &group, cluster).await?,
     };
     let key = session_key(&handle, &caller.tenant, Some(&group));
-    let _slot = app.take_stream_slot(&caller.tenant)?;
     let stopping = Arc::clone(&app);
     let units = app.remote.claim(key.clone(), claim, async move { stopping.stopped().await }).await?;
     let work = units.into_iter().map(|unit| hand_out(&app, &handle, &key, unit)).collect();
@@ -185,7 +189,7 @@ fn check_claim(app: &App, request: &NewClaim) -> Result<ClaimRequest, Problem> {
     let longest = app.remote.longest_wait();
     let wait = request.wait_ms.map_or(longest, |wait_ms| Duration::from_millis(wait_ms).min(longest));
     let kinds = request.kinds.as_ref().map(|kinds| kinds.iter().cloned().collect::<BTreeSet<_>>());
-    Ok(ClaimRequest { slots: request.slots, kinds, wait })
+    Ok(ClaimRequest { slots: request.slots, kinds, wait, opens: request.session.is_none() })
 }
 
 /// Refuses with 403 a token that is for another group.
@@ -205,8 +209,9 @@ pub(super) async fn admit(
     group: &str,
     cluster: Option<&str>,
 ) -> Result<(), Problem> {
-    let Some(known) = app.remote.groups.get(&caller.tenant, group) else {
-        return create_group(app, caller, group).await;
+    let known = match app.remote.groups.get(&caller.tenant, group) {
+        Some(known) => known,
+        None => create_group(app, caller, group).await?,
     };
     match known.cluster {
         Some(own) if Some(own.as_str()) != cluster => Err(Problem::conflict(format!(
@@ -216,7 +221,12 @@ pub(super) async fn admit(
     }
 }
 
-async fn create_group(app: &App, caller: &Caller, name: &str) -> Result<(), Problem> {
+/// Creates a group, unless another request has created it in the meantime.
+async fn create_group(app: &App, caller: &Caller, name: &str) -> Result<RunnerGroup, Problem> {
+    let _changing = app.remote.groups.change().await;
+    if let Some(known) = app.remote.groups.get(&caller.tenant, name) {
+        return Ok(known);
+    }
     if app.remote.groups.of(&caller.tenant).len() >= GROUPS_MAX {
         let message = format!("the tenant has {GROUPS_MAX} groups, which is the maximum; delete some first");
         return Err(Problem::new(ProblemCode::LimitExceeded, message));
@@ -225,14 +235,14 @@ async fn create_group(app: &App, caller: &Caller, name: &str) -> Result<(), Prob
     let group = RunnerGroup { tenant, name: name.to_owned(), cluster: None, created_at: at, updated_at: at };
     let audit = caller.audit_entry("runner-group.create", name, json!({ "by": "claim" }));
     app.store_entries(vec![Entry::RunnerGroup(Box::new(group.clone())).audited(audit)]).await?;
-    app.remote.groups.put(group);
-    Ok(())
+    app.remote.groups.put(group.clone());
+    Ok(group)
 }
 
 fn hand_out(app: &App, handle: &SessionHandle, key: &SessionKey, claimed: ClaimedUnit) -> UnitView {
     let ClaimedUnit { unit, step, kind, input, idempotency_key, attempt, limit_ms, call_ms } = claimed;
     if let Some(call_ms) = call_ms {
-        app.remote.limit_call(key.clone(), unit, call_ms);
+        app.remote.limit_call(key.clone(), unit, call_ms, now());
     }
     UnitView {
         unit: handle.unit_text(unit),
@@ -296,8 +306,22 @@ async fn report_result(
         (Some(_), Some(_)) => return Err(Problem::invalid("error", "must not be sent with `result`")),
         (None, None) => return Err(Problem::invalid("result", "is missing; send it, or `error`")),
     };
-    app.remote.report(&key, unit, outcome).await?;
-    Ok(Json(AcceptedReport { accepted: true }))
+    let receipt = handle.receipt(unit, &outcome);
+    let verdict = app.remote.report(&key, unit, ReportedResult { outcome, receipt }).await?;
+    let accepted = match verdict {
+        CallVerdict::Accepted => true,
+        CallVerdict::IfReceipted => is_receipted(&app, &key, unit, receipt).await?,
+        CallVerdict::Stale => false,
+    };
+    if accepted { Ok(Json(AcceptedReport { accepted })) } else { Err(stale()) }
+}
+
+/// Returns whether this very report was accepted before, also by an earlier process (R16).
+async fn is_receipted(app: &App, key: &SessionKey, unit: Unit, receipt: [u8; 32]) -> Result<bool, Problem> {
+    let (session, execution) = (Session(key.id.0), ExecutionId(unit.execution));
+    let place = (RunId(unit.run), Fence(unit.fence));
+    let read = move |reader: &mut SqliteReader| reader.receipt(execution, place, session);
+    Ok(app.readers.of(&key.tenant).look(read).await? == Some(receipt))
 }
 
 fn failure(error: ReportedError) -> Result<Box<Failure>, Problem> {

@@ -115,6 +115,12 @@ pub const SETTINGS: &[Setting] = &[
         "Time after which the work of a silent worker counts as lost, in seconds",
     ),
     setting(
+        "routing-timeout-seconds",
+        Kind::Count,
+        "600",
+        "Time in which the sandbox or route group of a plan's step has to become ready, in seconds; the step fails after it. Executions that have begun keep the time that they began with",
+    ),
+    setting(
         "misfire-grace",
         Kind::Duration,
         "10s",

@@ -4,8 +4,8 @@ use super::{ServerSite, entry, reader};
 use crate::commit::{Applied, Session};
 use crate::entry::Entry;
 use crate::origin::Tenant;
-use crate::workers::{RunnerGroup, WorkerSession, Workers as _};
-use windlass_kernel::Millis;
+use crate::workers::{ReportReceipt, RunnerGroup, WorkerSession, Workers as _};
+use windlass_kernel::{ExecutionId, Fence, Millis, RunId};
 
 fn session(id: u64) -> WorkerSession {
     let (tenant, group, cluster) = (Tenant::new("a"), "gpu".to_owned(), Some("eu".to_owned()));
@@ -35,6 +35,42 @@ pub fn sessions_of_workers_are_kept_until_they_are_closed<P: ServerSite>(site: &
     drop(store);
     let renewed = WorkerSession { expires_at: Millis(65), ..session(2) };
     assert_eq!(reader(&site.open()).worker_sessions(), Ok(vec![session(1), renewed]));
+}
+
+pub fn receipts_of_reports_are_kept_until_they_are_dropped_or_their_session_is_closed<P: ServerSite>(
+    site: &P,
+) {
+    let mut store = site.open();
+    let receipt = |run: u64, session: u64, digest: u8| ReportReceipt {
+        execution: ExecutionId(9),
+        run: RunId(run),
+        fence: Fence(run + 1),
+        session: Session(session),
+        digest: [digest; 32],
+        at: Millis(i64::try_from(run * 10).unwrap_or_default()),
+    };
+    let put = |receipt: ReportReceipt| Entry::Receipt(Box::new(receipt));
+    let writes = [
+        Entry::WorkerSession(Box::new(session(1))),
+        Entry::WorkerSession(Box::new(session(u64::MAX))),
+        put(receipt(1, 1, 1)),
+        put(receipt(2, 1, 2)),
+        put(receipt(2, 1, 3)),
+        put(receipt(3, u64::MAX, 4)),
+        put(receipt(u64::MAX / 10, u64::MAX, 5)),
+        Entry::ReceiptsDropped { session: Session(1), before: Millis(20) },
+        Entry::WorkerClosed { session: Session(u64::MAX) },
+    ];
+    for write in writes {
+        assert_eq!(entry(&mut store, write.clone()), Applied::Done, "{write:?}");
+    }
+    drop(store);
+    let store = site.open();
+    let mut reader = reader(&store);
+    let mut found =
+        |run, session| reader.receipt(ExecutionId(9), (RunId(run), Fence(run + 1)), Session(session));
+    let expected = [Ok(None), Ok(Some([3; 32])), Ok(None), Ok(None)];
+    assert_eq!([found(1, 1), found(2, 1), found(2, 2), found(3, u64::MAX)], expected);
 }
 
 pub fn a_group_of_workers_belongs_to_one_tenant<P: ServerSite>(site: &P) {

@@ -63,6 +63,11 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::WorkerSession(session) => workers::open_session(conn, session)?,
         Entry::WorkerRenewed { session, expires_at } => workers::renew_session(conn, *session, *expires_at)?,
         Entry::WorkerClosed { session } => workers::close_session(conn, *session)?,
+        Entry::Receipt(receipt) => workers::put_receipt(conn, receipt)?,
+        Entry::ReceiptsDropped { session, before } => {
+            workers::drop_receipts(conn, *session, *before)?;
+            return Ok(Applied::Done);
+        }
         Entry::RunnerGroup(group) => workers::put_group(conn, group)?,
         Entry::RunnerGroupDeleted { tenant, name } => workers::delete_group(conn, tenant, name)?,
         Entry::Audit(audit) => {

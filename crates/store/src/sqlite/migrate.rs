@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 28] = [
+const MIGRATIONS: [Migration; 29] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -52,6 +52,7 @@ const MIGRATIONS: [Migration; 28] = [
     Migration { number: 26, name: "authors", sql: include_str!("schema/0026_authors.sql") },
     Migration { number: 27, name: "runners", sql: include_str!("schema/0027_runners.sql") },
     Migration { number: 28, name: "run_requesters", sql: include_str!("schema/0028_run_requesters.sql") },
+    Migration { number: 29, name: "receipts", sql: include_str!("schema/0029_receipts.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;

@@ -1,14 +1,14 @@
 //! Sessions of workers outside of the server, and their groups.
 
 use super::SqliteReader;
-use super::columns::{Columns, read_row};
-use super::statements::{execute, query_all};
+use super::columns::{Columns, id_bytes, read_row};
+use super::statements::{execute, query_all, query_first};
 use crate::commit::Session;
 use crate::origin::Tenant;
 use crate::store::StoreResult;
-use crate::workers::{RunnerGroup, WorkerSession, Workers};
+use crate::workers::{ReportReceipt, RunnerGroup, WorkerSession, Workers};
 use rusqlite::{Connection, Row, params};
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Fence, Millis, RunId};
 
 pub(super) fn open_session(conn: &Connection, session: &WorkerSession) -> StoreResult<usize> {
     let sql = "INSERT OR IGNORE INTO worker_sessions (id, digest, tenant, runner_group, cluster, slots, worker, opened_at, \
@@ -25,7 +25,19 @@ pub(super) fn renew_session(conn: &Connection, id: Session, expires_at: Millis) 
 }
 
 pub(super) fn close_session(conn: &Connection, id: Session) -> StoreResult<usize> {
+    drop_receipts(conn, id, Millis(i64::MAX))?;
     execute(conn, "DELETE FROM worker_sessions WHERE id = ?1", [id.0.cast_signed()])
+}
+
+pub(super) fn put_receipt(conn: &Connection, receipt: &ReportReceipt) -> StoreResult<usize> {
+    let sql = "INSERT OR REPLACE INTO receipts (execution, run, fence, session, digest, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let ReportReceipt { execution, run, fence, session, digest, at } = receipt;
+    let (run, fence, session) = (run.0.cast_signed(), fence.0.cast_signed(), session.0.cast_signed());
+    execute(conn, sql, params![id_bytes(*execution), run, fence, session, digest, at.0])
+}
+
+pub(super) fn drop_receipts(conn: &Connection, id: Session, before: Millis) -> StoreResult<usize> {
+    execute(conn, "DELETE FROM receipts WHERE session = ?1 AND at < ?2", [id.0.cast_signed(), before.0])
 }
 
 pub(super) fn put_group(conn: &Connection, group: &RunnerGroup) -> StoreResult<usize> {
@@ -49,6 +61,19 @@ impl Workers for SqliteReader {
             )
         };
         query_all(&self.conn, sql, [], read)
+    }
+
+    fn receipt(
+        &mut self,
+        execution: ExecutionId,
+        (run, fence): (RunId, Fence),
+        session: Session,
+    ) -> StoreResult<Option<[u8; 32]>> {
+        let sql =
+            "SELECT digest FROM receipts WHERE execution = ?1 AND run = ?2 AND fence = ?3 AND session = ?4";
+        let (run, fence, session) = (run.0.cast_signed(), fence.0.cast_signed(), session.0.cast_signed());
+        let key = params![id_bytes(execution), run, fence, session];
+        query_first(&self.conn, sql, key, |row| Ok(row.get(0)?))
     }
 
     fn runner_groups(&mut self) -> StoreResult<Vec<RunnerGroup>> {

@@ -277,6 +277,12 @@ impl Run {
         self.shelf.satisfied();
     }
 
+    /// Memory of the large values at hand.
+    #[must_use]
+    pub fn loaded_memory(&self) -> u64 {
+        self.shelf.loaded_memory()
+    }
+
     #[must_use]
     pub fn cursor(&self) -> Value {
         self.cursor.stored()

@@ -67,6 +67,10 @@ impl Shelf {
         fields.into_iter().map(|(key, value)| (key, self.lighten(value, Source::Outside))).collect()
     }
 
+    pub(super) fn loaded_memory(&self) -> u64 {
+        self.loaded_memory
+    }
+
     pub(super) fn take_unkept(&mut self) -> Vec<Artifact> {
         std::mem::take(&mut self.unkept)
     }

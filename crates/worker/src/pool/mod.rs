@@ -10,6 +10,7 @@ pub(crate) mod whole;
 pub use log::CHUNK_MAX;
 pub(crate) use log::{Lines, log};
 pub(crate) use unit::{Turn, begin, bound_depth, take_turn};
+pub use whole::remove_folder;
 
 use crate::activity::{Activity, Unwatched, note_polls};
 use crate::claim::{Claim, first_reply};
@@ -24,7 +25,7 @@ use crate::tools::{Clients, GRACE_MS, Kit};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
-use std::fs::{self, DirBuilder};
+use std::fs::DirBuilder;
 use std::io;
 use std::num::NonZero;
 use std::os::unix::fs::DirBuilderExt;
@@ -350,10 +351,7 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
     let Some(folders) = folders else { return Ok(temp_dir()) };
     // Programs get the path and start in another directory, so it must be absolute.
     let folders = std::path::absolute(folders)?;
-    match fs::remove_dir_all(&folders) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    remove_folder(&folders)?;
     DirBuilder::new().mode(0o700).recursive(true).create(&folders)?;
     Ok(folders)
 }

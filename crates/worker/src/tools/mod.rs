@@ -258,6 +258,8 @@ fn denied(kind: &str) -> Box<Failure> {
 }
 
 fn unknown(kind: &str) -> Box<Failure> {
-    let known: Vec<&str> = Tool::ALL.iter().map(|tool| tool.kind()).collect();
+    // Dialects write the others.
+    let known: Vec<&str> =
+        Tool::ALL.iter().filter(|tool| tool.row().in_playbooks).map(|tool| tool.kind()).collect();
     failure::invalid(format!("this worker has no tool `{kind}`; it has {}", known.join(", ")))
 }

@@ -3,6 +3,7 @@
 use super::super::dispatch::Cursor;
 use super::super::groups::GroupKey;
 use super::table::{Session, Sessions};
+use crate::wake::{HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol as protocol;
 use windlass_store::Tenant;
@@ -12,7 +13,9 @@ use windlass_store::Tenant;
 pub(in crate::lane) struct Outside {
     pub group: GroupKey,
     pub cluster: Option<String>,
-    /// Whether orders reach it: its worker has fetched some since this process began.
+    /// It claims calls of its group, and takes no orders.
+    pub claims: bool,
+    /// Orders reach it: its worker has fetched some since this process began, and has not hung up.
     pub is_attached: bool,
     /// SHA-256 of the session's text.
     pub digest: [u8; 32],
@@ -37,7 +40,7 @@ impl Sessions {
 
     /// Returns whether the worker claims calls of its group, and takes no orders.
     pub fn is_claiming(&self, id: protocol::SessionId) -> bool {
-        self.sessions.get(&id).is_some_and(|session| session.outside.is_some() && session.slots == 0)
+        self.outside(id).is_some_and(|outside| outside.claims)
     }
 
     /// Returns whether slots of workers outside of this process may have become free since the last time.
@@ -45,8 +48,27 @@ impl Sessions {
         std::mem::take(&mut self.has_freed_runners)
     }
 
+    /// Sets the cluster whose workers alone get something of the group. Returns the sessions that get nothing from now on.
+    pub fn restrict(&mut self, group: &GroupKey, cluster: Option<String>) -> Vec<protocol::SessionId> {
+        match cluster {
+            Some(cluster) => self.restrictions.insert(group.clone(), cluster),
+            None => self.restrictions.remove(group),
+        };
+        self.has_freed_runners = true;
+        self.sessions.keys().copied().filter(|id| self.is_barred(*id)).collect()
+    }
+
+    /// Returns whether the session's group is restricted to a cluster that its worker is not in.
+    pub fn is_barred(&self, id: protocol::SessionId) -> bool {
+        self.outside(id).is_some_and(|outside| {
+            let only = self.restrictions.get(&outside.group);
+            only.is_some_and(|only| outside.cluster.as_ref() != Some(only))
+        })
+    }
+
     /// Reserves a slot of the next worker of the group in turn that has one, and is in the cluster.
     pub fn reserve_runner(&mut self, group: &GroupKey, cluster: Option<&str>) -> Option<protocol::SessionId> {
+        let only = self.restrictions.get(group).map(String::as_str);
         let turns = self.runners.get_mut(group)?;
         for _ in 0..turns.len() {
             let id = turns.pop_front()?;
@@ -56,7 +78,8 @@ impl Sessions {
                 continue;
             };
             let own = outside.cluster.as_deref();
-            if session.has_slot() && cluster.is_none_or(|cluster| own == Some(cluster)) {
+            let is_in = |cluster: Option<&str>| cluster.is_none() || own == cluster;
+            if session.has_slot() && is_in(cluster) && is_in(only) {
                 session.reserved += 1;
                 return Some(id);
             }
@@ -64,11 +87,11 @@ impl Sessions {
         None
     }
 
-    /// Notes that orders of the session reach its worker from now on.
-    pub fn attach_runner(&mut self, id: protocol::SessionId) {
+    /// Notes whether orders of the session reach its worker from now on.
+    pub fn set_reachable(&mut self, id: protocol::SessionId, is_reachable: bool) {
         if let Some(outside) = self.sessions.get_mut(&id).and_then(|session| session.outside.as_deref_mut()) {
-            outside.is_attached = true;
-            self.has_freed_runners = true;
+            outside.is_attached = is_reachable;
+            self.has_freed_runners |= is_reachable;
         }
     }
 
@@ -102,6 +125,25 @@ impl Sessions {
         self.sessions
             .values()
             .filter_map(|session| Some((&session.outside.as_deref()?.group, session.holds.len())))
+    }
+
+    /// Returns the calls that workers hold and do not have to stop.
+    pub fn held_calls(&self) -> Vec<HeldCall> {
+        let of = self.sessions.iter().filter_map(|(id, session)| {
+            let outside = session.outside.as_deref().filter(|outside| outside.claims)?;
+            Some((*id, outside, &session.holds))
+        });
+        let calls = of.flat_map(|(id, outside, holds)| {
+            let GroupKey { tenant, name } = outside.group.clone();
+            let session = SessionKey { id, digest: outside.digest, tenant, group: Some(name) };
+            let wanted = holds.iter().filter(|(_, held)| held.stop.is_none());
+            wanted.map(move |(unit, held)| HeldCall {
+                session: session.clone(),
+                unit: *unit,
+                claimed_at: held.at,
+            })
+        });
+        calls.collect()
     }
 
     pub fn held_by_session(&self, id: protocol::SessionId) -> usize {

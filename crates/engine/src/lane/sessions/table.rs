@@ -22,7 +22,9 @@ pub(in crate::lane) struct Sessions {
     pub(super) free: usize,
     /// Sessions of workers outside of this process that have slots, in turn.
     pub(super) runners: BTreeMap<GroupKey, VecDeque<protocol::SessionId>>,
-    /// Whether one of them may have a new free slot.
+    /// Clusters whose workers alone get something of a group.
+    pub(super) restrictions: BTreeMap<GroupKey, String>,
+    /// One of them may have a free slot that it had not before.
     pub(super) has_freed_runners: bool,
     /// Units that workers outside of this process hold.
     pub(super) held_outside: usize,
