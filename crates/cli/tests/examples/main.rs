@@ -379,6 +379,70 @@ fn plan_token_signs_with_a_secret_that_nothing_shows() {
 }
 
 #[test]
+fn plan_route_takes_one_branch_in_the_sandbox_that_it_waits_for() {
+    let place = place();
+    let drawn = place.windlass(&["graph", "examples/plan-route.yaml"]).expect(0).out;
+    assert!(["measure", "quick", "thorough", "small"].iter().all(|part| drawn.contains(part)), "{drawn}");
+    place.windlass(&["sandboxes", "put", "pr-7", "--cluster", "local", "--ready"]).expect(0);
+    let small = run(&place, "plan-route", &["target=pr-7"], 0);
+    assert_eq!(small["outputs"], json!({ "quick": "small test with 4 requests in pr-7" }));
+    let large = run(&place, "plan-route", &["target=pr-7", "size=40"], 0);
+    assert_eq!(large["outputs"], json!({ "thorough": "large test with 40 requests in pr-7" }));
+    assert_eq!(large["view"]["status"]["stepCounts"]["skipped"], 1, "{large}");
+    let mut waits = place.command(&["run", "examples/plan-route.yaml", "--input", "target=pr-8", "--json"]);
+    waits.env("WINDLASS_ROUTING_TIMEOUT_SECONDS", "1");
+    let failed = CommandOutput::of(waits).expect(1).out;
+    assert!(failed.contains("did not become ready in time"), "{failed}");
+}
+
+#[test]
+fn plan_workers_runs_on_two_workers_of_a_server() {
+    let place = place();
+    let server = place.serve();
+    let place = place.at(&server);
+    let worker = ["worker", "--group", "default", "--cluster", "local", "--slots", "1"];
+    let _workers = [0, 1].map(|_| {
+        let mut running = place.start(&worker);
+        running.until_says("working for the group");
+        running
+    });
+    let run = |name: &str, more: &[&str]| {
+        let param = format!("name={name}");
+        let args = [
+            "plans",
+            "run",
+            "examples/plan-workers.yaml",
+            "--param",
+            &param,
+            "--cluster",
+            "local",
+            "--runner",
+            "default",
+        ];
+        place.windlass(&[&args[..], more].concat()).expect(0)
+    };
+    run("first", &[]);
+    let second = run("second", &["--wait", "--json"]).json();
+    assert_eq!(second["status"]["phase"], "completed", "{second}");
+    let listed = rig::until("both are completed", || {
+        let (_, listed) = rig::read_answer(server.get("/api/v1/plan-executions?phase=completed"));
+        (listed["items"].as_array().is_some_and(|items| items.len() == 2)).then_some(listed)
+    });
+    let hosts: BTreeSet<String> = listed["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|item| {
+            let path = format!("/api/v1/plan-executions/{}", item["id"].as_str().expect("an id"));
+            let (_, one) = rig::read_answer(server.get(&path));
+            assert_eq!(one["status"]["outputs"][0]["value"].to_string().trim_matches('"'), "3", "{one}");
+            one["status"]["runnerHost"].to_string()
+        })
+        .collect();
+    assert_eq!(hosts.len(), 2, "the workers take turns: {hosts:?}");
+}
+
+#[test]
 fn schedules_are_applied_once_and_say_when_they_run() {
     let place = place();
     place.windlass(&["workflows", "create", "examples/hello.yaml"]).expect(0);
