@@ -51,6 +51,7 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
         adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
         lease_ttl: Duration::from_millis(LEASE_TTL_MS),
         routing_timeout: routing_timeout()?,
+        bucket: None,
         keeps_workdirs: false,
     })
 }

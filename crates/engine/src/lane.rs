@@ -81,6 +81,9 @@ pub struct Config {
     pub sessions: Vec<WorkerSession>,
     /// Whether offers of the last process may belong to groups of such workers.
     pub has_groups: bool,
+    /// Artifacts are copied to another place: what waits for its uploads ends when they are reported by
+    /// [`windlass_kernel::Input::Uploaded`].
+    pub uploads_artifacts: bool,
 }
 
 /// Decides whether a sub-execution may start with its inputs, and returns the Net that it runs if that is not the Net
@@ -139,6 +142,7 @@ impl Default for Config {
             quarantined: Vec::new(),
             sessions: Vec::new(),
             has_groups: false,
+            uploads_artifacts: false,
         }
     }
 }

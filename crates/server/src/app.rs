@@ -9,6 +9,7 @@ use crate::definitions::Definitions;
 use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
+use crate::objects::Bucket;
 use crate::page::SignInCodes;
 use crate::plans::Plans;
 use crate::problem::{Problem, ProblemCode};
@@ -27,8 +28,7 @@ use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
-use windlass_engine::{Answer, Folder, Handle, Request};
-use windlass_store::sqlite::Sqlite;
+use windlass_engine::{Answer, Handle, Request};
 use windlass_store::{Applied, Artifacts, AuditSeal, Entry, Tenant};
 
 /// Time that `/readyz` waits for the engine: longer than a slow disk takes for a batch, shorter than usual probe timeouts.
@@ -72,6 +72,10 @@ pub struct App {
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
+    /// Large values of all tenants.
+    pub artifacts: Artifacts,
+    /// Where artifacts are copied to; None: they are in the data folder only.
+    pub bucket: Option<Arc<Bucket>>,
     /// The exporter of traces, if a collector is set.
     pub traces: Option<Arc<Traces>>,
     streams: Streams,
@@ -97,6 +101,8 @@ pub struct Parts {
     /// Whether the process may only read the folder.
     pub reads_only: bool,
     pub remote: Arc<RemoteWorkers>,
+    pub artifacts: Artifacts,
+    pub bucket: Option<Arc<Bucket>>,
 }
 
 impl App {
@@ -118,6 +124,8 @@ impl App {
             pulse,
             reads_only,
             remote,
+            artifacts,
+            bucket,
         } = parts;
         let streams = Streams::new(settings.max_streams);
         let answers = Arc::new(Answers::new(settings.tenant_answers));
@@ -139,7 +147,7 @@ impl App {
             seal,
             refusals: RefusedRequests::default(),
             hub,
-            histories: Arc::default(),
+            histories: Arc::new(Histories::new(bucket.is_some())),
             compiling: Compiling::default(),
             versions,
             estimates: Estimates::default(),
@@ -150,6 +158,8 @@ impl App {
             notice_bell: Notify::new(),
             pulse,
             remote,
+            artifacts,
+            bucket,
             traces,
             streams,
             stopping: watch::channel(false).0,
@@ -178,12 +188,6 @@ impl App {
             Answer::Kept(applied) => Ok(applied),
             other => Err(unexpected_answer(&other)),
         }
-    }
-
-    /// Returns the large values of all tenants.
-    #[must_use]
-    pub fn artifacts(&self) -> Artifacts {
-        Sqlite::artifacts_beside(&Folder::store(&self.settings.data))
     }
 
     /// Runs work that blocks on a thread for blocking work.

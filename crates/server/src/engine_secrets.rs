@@ -25,20 +25,24 @@ impl EngineSecrets {
     /// Reads the secrets from the environment.
     #[must_use]
     pub fn from_environment() -> EngineSecrets {
-        let found = ENGINE_VARIABLES.iter().filter_map(|name| {
+        EngineSecrets::find(ENGINE_VARIABLES.iter())
+    }
+
+    fn find<'n>(names: impl Iterator<Item = &'n &'n str>) -> EngineSecrets {
+        let found = names.filter_map(|name| {
             let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
             Some(((*name).to_owned(), Zeroizing::new(value)))
         });
         EngineSecrets(Arc::new(found.collect()))
     }
 
-    /// Moves the secrets out of the environment. This may restart the program with its arguments.
-    pub fn take_from_environment() -> anyhow::Result<EngineSecrets> {
+    /// Moves the secrets and these other variables out of the environment. This may restart the program with its arguments.
+    pub fn take_from_environment(others: &[&str]) -> anyhow::Result<EngineSecrets> {
         deny_inspection()?;
         if std::env::var_os(HANDED_OVER).is_some() {
             return EngineSecrets::read_stdin();
         }
-        let found = EngineSecrets::from_environment();
+        let found = EngineSecrets::find(ENGINE_VARIABLES.iter().chain(others));
         if found.0.is_empty() { Ok(found) } else { Err(found.restart()) }
     }
 
@@ -77,7 +81,7 @@ impl EngineSecrets {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
         command.args(std::env::args_os().skip(1)).env(HANDED_OVER, "1").stdin(reader);
-        for name in ENGINE_VARIABLES {
+        for name in ENGINE_VARIABLES.into_iter().chain(plain.into_keys()) {
             command.env_remove(name);
         }
         Ok(command)

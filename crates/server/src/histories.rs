@@ -15,9 +15,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest};
-use windlass_store::{PageBounds, Reader, StoreError, Stored, Tenant};
+use windlass_store::{
+    ObjectState, Objects, PageBounds, Reader, StoreError, Stored, StoredObject, Tenant,
+};
 use windlass_views::{
-    EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress, ValuePlace,
+    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress, ValuePlace,
 };
 
 /// The weight of a history is the size of its JSON; in memory it takes a few times as much.
@@ -42,6 +44,8 @@ pub struct Histories {
     pub evidence: JournalPages<EvidenceProjection>,
     pub lines: JournalPages<LogProjection>,
     pub feeds: FeedCheckpoints,
+    /// Artifacts are copied into a bucket, and count as ready when they are there.
+    copies_artifacts: bool,
 }
 
 /// A history and its locks. One task folds it at a time; others that need it wait without holding a thread.
@@ -82,15 +86,21 @@ impl Default for Histories {
             evidence: JournalPages::default(),
             lines: JournalPages::default(),
             feeds: FeedCheckpoints::default(),
+            copies_artifacts: false,
         }
     }
 }
 
 impl Histories {
+    #[must_use]
+    pub fn new(copies_artifacts: bool) -> Histories {
+        Histories { copies_artifacts, ..Histories::default() }
+    }
+
     /// Calls `view` with an execution that was loaded just now and its history up to then, or later.
     pub fn view<T>(
         &self,
-        reader: &mut impl Reader,
+        reader: &mut impl Objects,
         stored: Stored,
         view: impl FnOnce(&LoadedExecution<'_>) -> T,
     ) -> Result<T, ReadError> {
@@ -140,7 +150,7 @@ impl Histories {
     /// Calls `view` with an execution whose history has caught up.
     pub fn finish<T>(
         &self,
-        reader: &mut impl Reader,
+        reader: &mut impl Objects,
         read: HistoryRead,
         view: impl FnOnce(&LoadedExecution<'_>) -> T,
     ) -> Result<T, ReadError> {
@@ -155,7 +165,12 @@ impl Histories {
         let reader = RefCell::new(reader);
         let open = |key: &str| open_artifact(&mut **reader.borrow_mut(), id, key);
         let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), id, place);
-        let (history, sources) = (&folded.history, Sources { open: &open, read: &read });
+        let tenant = stored.origin.tenant.clone();
+        let copy = |key: &str| match self.copies_artifacts {
+            true => find_copy(&mut **reader.borrow_mut(), &tenant, key),
+            false => ArtifactCopy::Ready,
+        };
+        let (history, sources) = (&folded.history, Sources { open: &open, read: &read, copy: &copy });
         Ok(view(&LoadedExecution { stored, net, history, facts, sources, constraints }))
     }
 
@@ -245,6 +260,19 @@ fn open_artifact(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Option
     let found = reader.values(id, &[Need::Artifact(key.to_owned())]);
     let found = found.inspect_err(|error| tracing::error!(%error, key, "an artifact cannot be read"));
     found.ok()?.artifacts.remove(key)?
+}
+
+/// Returns what has become of the copy of an artifact. Until its row is written, it waits.
+fn find_copy(reader: &mut impl Objects, tenant: &Tenant, key: &str) -> ArtifactCopy {
+    let found = reader.object(tenant, key);
+    let found = found.inspect_err(|error| tracing::error!(%error, key, "the copy of an artifact is unknown"));
+    match found {
+        Ok(Some(StoredObject { state: ObjectState::Stored | ObjectState::Unused, .. })) => ArtifactCopy::Ready,
+        Ok(Some(StoredObject { state: ObjectState::Failed, error, .. })) => {
+            ArtifactCopy::Failed(error.unwrap_or_default())
+        }
+        Ok(Some(StoredObject { state: ObjectState::Waiting, .. }) | None) | Err(_) => ArtifactCopy::Waiting,
+    }
 }
 
 /// Reads a value of the journal. Logs the error and returns None if it cannot be read.

@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
+use crate::objects::{Bucket, BucketCopies};
 use crate::remote::RemoteWorkers;
 use crate::resources::FolderResources;
 use crate::rights::{TenantRights, Variables};
@@ -25,7 +26,7 @@ use windlass_engine::{
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::WorkerRules;
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Workers as _, WorkflowId};
+use windlass_store::{Access as _, Artifacts, AuditSeal, Store as _, StoredTenant, Workers as _, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig, Port, RemoteConfig};
@@ -44,6 +45,7 @@ pub struct Embedded {
     vault: Arc<SharedVault>,
     rights: Arc<TenantRights>,
     storage: Arc<Storage>,
+    artifacts: Artifacts,
     versions: Arc<Versions>,
     seal: Option<Arc<AuditSeal>>,
     warnings: Vec<String>,
@@ -90,6 +92,8 @@ pub struct Setup {
     pub routing_timeout: Duration,
     /// Whether work dirs of plans are kept.
     pub keeps_workdirs: bool,
+    /// Where artifacts are copied to. The caller runs on the runtime that copies them.
+    pub bucket: Option<Arc<Bucket>>,
 }
 
 impl Embedded {
@@ -124,11 +128,17 @@ impl Embedded {
         let (vitals, last) = Vitals::open(folder.path())?;
         let quarantined = watchdog::judge(&mut store, &last)?;
         store.artifacts().clear_uploads()?;
+        let uploads_artifacts = setup.bucket.is_some();
+        if let Some(bucket) = setup.bucket {
+            let rows = Sqlite::read_only(&Folder::store(folder.path()))?;
+            store.copy_artifacts(Arc::new(BucketCopies::new(bucket, rows)));
+        }
+        let artifacts = store.artifacts();
         let resources = FolderResources {
             vault: vault.clone(),
             rights: rights.clone(),
             storage: storage.clone(),
-            artifacts: store.artifacts(),
+            artifacts: artifacts.clone(),
             usages,
             memories: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
         };
@@ -149,6 +159,7 @@ impl Embedded {
             check_child,
             activities: vitals.of_engine(),
             quarantined,
+            uploads_artifacts,
             ..Config::default()
         };
         let watchdog = Watchdog::start(vitals.clone(), setup.stall_timeout)?;
@@ -165,6 +176,7 @@ impl Embedded {
             vault,
             rights,
             storage,
+            artifacts,
             versions,
             seal,
             warnings,
@@ -217,6 +229,11 @@ impl Embedded {
     /// Returns the storage limits and usage.
     pub fn storage(&self) -> Arc<Storage> {
         self.storage.clone()
+    }
+
+    /// Returns the large values of all tenants.
+    pub fn artifacts(&self) -> Artifacts {
+        self.artifacts.clone()
     }
 
     /// Returns the cache of versions of definitions.

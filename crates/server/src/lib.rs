@@ -34,6 +34,7 @@ mod loaded;
 mod local;
 mod logging;
 mod metrics;
+mod objects;
 mod page;
 mod people;
 mod plans;

@@ -72,6 +72,8 @@ impl Local {
             pulse: embedded.pulse(),
             reads_only: false,
             remote: embedded.remote(),
+            artifacts: embedded.artifacts(),
+            bucket: None,
         });
         Ok(Local::with(app, Some(embedded)))
     }
@@ -101,6 +103,8 @@ impl Local {
             pulse: Pulse { vitals: Vitals::unused(), pool: None },
             reads_only: true,
             remote: Arc::new(RemoteWorkers::closed()?),
+            artifacts: Sqlite::artifacts_beside(&store),
+            bucket: None,
         });
         Ok(Local::with(app, None))
     }

@@ -13,7 +13,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Folder, GroupLoad, Load, Request as Ask, Tally};
-use windlass_store::{Outbox as _, ScheduleLoad, Schedules as _};
+use windlass_store::{Objects as _, Outbox as _, ScheduleLoad, Schedules as _};
 
 /// Buckets of histograms, from a sync on a fast disk to a delay that users notice.
 const SECONDS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -70,6 +70,11 @@ pub(crate) async fn render(app: &App) -> Result<String, Problem> {
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
     record_schedules(app).await?;
+    if app.bucket.is_some() {
+        let load = app.readers.look(|reader| reader.object_load(BACKLOG_MAX)).await?;
+        gauge!("windlass_artifacts_waiting").set(load.waiting as f64);
+        gauge!("windlass_artifacts_failed").set(load.failed as f64);
+    }
     gauge!("windlass_store_log_bytes").set(log_bytes(app) as f64);
     if let Some(free) = app.storage.free() {
         gauge!("windlass_disk_free_bytes").set(free as f64);
@@ -179,6 +184,9 @@ fn describe() {
         "Occurrences of schedules that were skipped because they were late"
     );
     describe_histogram!("windlass_http_request_seconds", "Duration of requests, by route");
+    describe_counter!("windlass_artifact_uploads_total", "Attempts to upload an artifact, by result");
+    describe_gauge!("windlass_artifacts_waiting", "Artifacts that are to be copied into the bucket");
+    describe_gauge!("windlass_artifacts_failed", "Artifacts whose upload failed in all attempts");
     describe_gauge!("windlass_queue_depth", "Steps that wait for a free slot");
     describe_gauge!("windlass_steps_in_flight", "Steps that workers run");
     describe_gauge!("windlass_group_waiting", "Calls that wait for a worker of their group, over all groups");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{StoreError, Tenant};
+use windlass_store::{Artifacts, StoreError, Tenant};
 
 /// Maximum number of requests that wait for a thread. Further ones are refused with a request to retry.
 const REQUESTS_MAX: usize = 512;
@@ -66,20 +66,25 @@ impl Drop for Threads {
 impl Readers {
     /// Starts threads over an existing store: as many as one tenant may use at a time, and one more, which serves other
     /// tenants meanwhile. They end with the last clone.
-    pub fn start(store: &Path, per_tenant: usize) -> anyhow::Result<Readers> {
-        Readers::start_threads(store, per_tenant.max(1) + 1, per_tenant)
+    pub fn start(store: &Path, artifacts: &Artifacts, per_tenant: usize) -> anyhow::Result<Readers> {
+        Readers::start_threads(store, artifacts, per_tenant.max(1) + 1, per_tenant)
     }
 
     /// Starts one thread, for a process with one tenant.
     pub fn start_one(store: &Path) -> anyhow::Result<Readers> {
-        Readers::start_threads(store, 1, 1)
+        Readers::start_threads(store, &Sqlite::artifacts_beside(store), 1, 1)
     }
 
-    fn start_threads(store: &Path, count: usize, per_tenant: usize) -> anyhow::Result<Readers> {
+    fn start_threads(
+        store: &Path,
+        artifacts: &Artifacts,
+        count: usize,
+        per_tenant: usize,
+    ) -> anyhow::Result<Readers> {
         let queue = Arc::new(Queue::new(per_tenant));
         let threads = Arc::new(Threads(queue.clone()));
         for number in 0..count {
-            let (reader, queue) = (Sqlite::read_only(store)?, queue.clone());
+            let (reader, queue) = (Sqlite::read_only(store)?.with_artifacts(artifacts), queue.clone());
             let thread = std::thread::Builder::new().name(format!("windlass-read-{number}"));
             thread.spawn(move || serve(reader, &queue))?;
         }
@@ -248,7 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("windlass.db");
         drop(Sqlite::open(&store).unwrap());
-        let readers = Readers::start(&store, 2).unwrap();
+        let readers = Readers::start(&store, &Sqlite::artifacts_beside(&store), 2).unwrap();
         let hostile = readers.of(&Tenant::new("hostile"));
         // Endless reads: each ends only with its caller.
         let endless = |readers: Readers| async move {

@@ -71,13 +71,14 @@ impl FolderResources {
     }
 
     fn get(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
-        let read = self.artifacts.read(tenant, key);
+        let read = self.artifacts.fetch_missing(tenant, key).and_then(|()| self.artifacts.read(tenant, key));
         let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
         Ok(ResourceReply::Artifact(read.map(Body::from)))
     }
 
     fn get_file(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
-        let found = self.artifacts.find_file(tenant, key);
+        let found =
+            self.artifacts.fetch_missing(tenant, key).and_then(|()| self.artifacts.find_file(tenant, key));
         let found = found.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
         let body = |(file, length)| Body::of_file(length, BodyFile::Shared(file));
         Ok(ResourceReply::Artifact(found.map(body)))

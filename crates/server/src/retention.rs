@@ -2,13 +2,17 @@
 
 use crate::app::App;
 use anyhow::{Context, bail};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_engine::{Answer, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Applied, Artifacts, Entry, Retention as _, ScheduleWrite};
+use windlass_store::{
+    Applied, Artifacts, Entry, ObjectChange, ObjectWrite, Objects as _, References, Retention as _, ScheduleWrite,
+    StoredObject, Swept, Tenant,
+};
 
 /// Time between two prunings, and from the start to the first.
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -19,6 +23,8 @@ const PAGE: usize = 64;
 const ROWS: usize = 1_000;
 /// Maximum number of occurrences of schedules deleted in one transaction.
 const OCCURRENCES: usize = 200;
+/// Number of copies of artifacts that are read at a time.
+const OBJECTS: usize = 500;
 /// Minimum age of a deleted artifact: a recent one may be referenced by rows that are not written yet.
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
@@ -61,10 +67,49 @@ impl Pruner {
         }
         self.prune_runs(ended_before)?;
         let put_before = SystemTime::now().checked_sub(FRESH).context("the system clock is before 1970")?;
-        let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
-        (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
-        self.store_entries(vec![Entry::ArtifactsCounted { left: swept.left }])?;
+        let referenced = self.reader.referenced()?;
+        let Swept { files, bytes, mut left } = self.artifacts.sweep(&referenced, put_before)?;
+        (pruned.artifacts, pruned.artifact_bytes) = (files, bytes);
+        self.discard_copies(&referenced, put_before, &mut left)?;
+        self.store_entries(vec![Entry::ArtifactsCounted { left }])?;
         Ok(pruned)
+    }
+
+    /// Marks copies without references for deletion, and counts the bytes of those that have no file any more.
+    fn discard_copies(
+        &mut self,
+        referenced: &References,
+        put_before: SystemTime,
+        left: &mut BTreeMap<Tenant, u64>,
+    ) -> anyhow::Result<()> {
+        let since = put_before.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let put_before = Millis(i64::try_from(since.as_millis())?);
+        let mut after: Option<StoredObject> = None;
+        loop {
+            let from = after.as_ref().map(|last| (&last.tenant, last.key.as_str()));
+            let page = self.reader.objects(from, OBJECTS)?;
+            let mut discarded = Vec::new();
+            for object in &page {
+                let StoredObject { tenant, key, bytes, .. } = object;
+                if referenced.get(tenant).is_some_and(|keys| keys.contains(key)) {
+                    if self.artifacts.find_file(tenant, key)?.is_none() {
+                        *left.entry(tenant.clone()).or_default() += bytes;
+                    }
+                } else {
+                    let change = ObjectChange::Discard { put_before };
+                    let (tenant, key, at) = (tenant.clone(), key.clone(), crate::host::now());
+                    let write = ObjectWrite::Change { tenant, key, change, at };
+                    discarded.push(Entry::Object(Box::new(write)));
+                }
+            }
+            if !discarded.is_empty() {
+                self.store_entries(discarded)?;
+            }
+            if page.len() < OBJECTS {
+                return Ok(());
+            }
+            after = page.into_iter().next_back();
+        }
     }
 
     fn forget(&self, executions: Vec<windlass_kernel::ExecutionId>) -> anyhow::Result<u64> {

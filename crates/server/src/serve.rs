@@ -10,6 +10,7 @@ use crate::host::{self, Embedded, Setup, Workers};
 use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
+use crate::objects::{self, Bucket, BucketError};
 use crate::readers::Readers;
 use crate::retention;
 use crate::rights::Variables;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::Folder;
-use windlass_store::Entry;
+use windlass_store::{Entry, Objects as _};
 use windlass_store::sqlite::Sqlite;
 
 /// Description of the process in the lock file of the data folder.
@@ -65,6 +66,7 @@ impl Server {
         let connections = Connections::new(&settings, max_connections)?;
         tracing::info!(max_connections, "maximum number of connections");
         let url = url_of(&settings, listener.local_addr()?);
+        let (bucket, unreachable) = open_bucket(&settings).await?;
         let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
@@ -90,11 +92,12 @@ impl Server {
             lease_ttl: settings.lease_ttl,
             routing_timeout: settings.routing_timeout,
             keeps_workdirs: false,
+            bucket: bucket.clone(),
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
-        let readers = Readers::start(&store, settings.readers)?;
+        let readers = Readers::start(&store, &embedded.artifacts(), settings.readers)?;
         let (engine, secrets) = (embedded.handle(), embedded.vault());
         let collector = settings.otlp_endpoint.as_deref();
         let traces = collector.map(Traces::to).transpose()?.map(Arc::new);
@@ -115,11 +118,13 @@ impl Server {
             pulse: embedded.pulse(),
             reads_only: false,
             remote: embedded.remote(),
+            artifacts: embedded.artifacts(),
+            bucket,
         };
         let app = Arc::new(App::new(parts));
         let owner = first::create_defaults(&app, embedded.folder()).await?;
         let keeps_nothing = app.settings.keep.filter(Duration::is_zero).map(|_| KEEPS_NOTHING.to_owned());
-        let warnings = few_files.into_iter().chain(keeps_nothing);
+        let warnings = few_files.into_iter().chain(keeps_nothing).chain(unreachable);
         let of_adapters = app.settings.adapters.warnings.iter().cloned();
         let warnings = warnings.chain(of_adapters).chain(embedded.warnings().iter().cloned()).collect();
         Ok(Server { app, embedded, listener, connections, owner, warnings })
@@ -172,6 +177,7 @@ impl Server {
         let scheduler = tokio::spawn(scheduler::run(app.clone()));
         let router_of_steps = tokio::spawn(routing::run(app.clone()));
         let limits = tokio::spawn(app.remote.clone().resume_limits());
+        let uploader = app.bucket.clone().map(|bucket| tokio::spawn(objects::run(app.clone(), bucket)));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let failed = tokio::select! {
@@ -196,10 +202,37 @@ impl Server {
         // It cancels the runs that have a lease, and returns those that have not begun.
         let _ = scheduler.await;
         let _ = router_of_steps.await;
+        if let Some(uploader) = uploader {
+            // Its attempts are aborted, and begun again after the next start.
+            let _ = uploader.await;
+        }
         let traces = app.traces.clone();
         drop(app);
         end(embedded, failed, traces).await
     }
+}
+
+/// Opens the bucket of the settings, and checks that objects can be written, read and deleted. A bucket that this folder has used
+/// before may be out of reach: the result then has a warning, and artifacts wait.
+async fn open_bucket(settings: &Settings) -> anyhow::Result<(Option<Arc<Bucket>>, Option<String>)> {
+    let Some(named) = &settings.bucket else { return Ok((None, None)) };
+    let bucket = Bucket::new(named).context("artifacts: the settings of the bucket are not valid")?;
+    let Err(error) = bucket.check().await else { return Ok((Some(Arc::new(bucket)), None)) };
+    let hint = match error {
+        BucketError::NoBucket => "create the bucket, or correct --artifacts",
+        BucketError::Denied => {
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be allowed to put, get and delete objects"
+        }
+        _ => "check AWS_ENDPOINT_URL, AWS_REGION and the network; the log has the details",
+    };
+    let problem = format!("artifacts: {}: {error}", bucket.place());
+    let store = Folder::store(&settings.data);
+    let known = Sqlite::read_only(&store).and_then(|mut reader| reader.object_place()).ok().flatten();
+    if error.is_passing() && known.as_deref() == Some(bucket.place()) {
+        let warning = format!("{problem}; artifacts wait for it\n  hint: {hint}");
+        return Ok((Some(Arc::new(bucket)), Some(warning)));
+    }
+    anyhow::bail!("{problem}\n  hint: {hint}")
 }
 
 /// Stores the last uses of tokens periodically, and deletes sessions that have ended.

@@ -3,6 +3,7 @@
 //! name is whole and on disk: it is written under another name, synced, and renamed. Nothing is ever written into it
 //! again. Its time is when it was last put there, because what refers to it may not be committed yet.
 
+use crate::objects::{PutArtifact, PutArtifacts};
 use crate::origin::Tenant;
 use crate::store::{StoreError, StoreResult};
 use serde_json::Value;
@@ -13,8 +14,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::{Artifact, KeyHasher, digest, key_of};
+use windlass_kernel::Millis;
 
 /// The first digits of a name are a folder, so that no folder has too many entries.
 const FOLDER_DIGITS: usize = 2;
@@ -30,13 +32,45 @@ pub type References = BTreeMap<Tenant, BTreeSet<String>>;
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
+    /// Present if artifacts are copied into an object store.
+    put: Option<Arc<PutArtifacts>>,
+    copies: Option<Arc<dyn ArtifactCopies>>,
+}
+
+/// Copies of artifacts outside of the data folder.
+pub trait ArtifactCopies: std::fmt::Debug + Send + Sync {
+    /// Writes the copy of an artifact; false: there is none. `Err` says why it cannot be read now. Blocks on the network, for a
+    /// bounded time.
+    fn fetch(&self, tenant: &Tenant, key: &str, to: &mut Upload) -> Result<bool, String>;
 }
 
 impl Artifacts {
     /// Made when the first artifact is kept.
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>) -> Artifacts {
-        Artifacts { folder: folder.into() }
+        Artifacts { folder: folder.into(), put: None, copies: None }
+    }
+
+    /// Records what is put from now on, through this handle and its clones.
+    pub(crate) fn record_put(&mut self) {
+        self.put = Some(Arc::default());
+    }
+
+    /// Fetches what is missing from these copies, through this handle and its clones.
+    pub(crate) fn set_copies(&mut self, copies: Arc<dyn ArtifactCopies>) {
+        self.copies = Some(copies);
+    }
+
+    /// Takes the record of what was put since the last call.
+    pub(crate) fn take_put(&self) -> Vec<PutArtifact> {
+        self.put.as_ref().map(|put| put.take()).unwrap_or_default()
+    }
+
+    fn note_put(&self, tenant: Option<&Tenant>, key: &str, bytes: u64) {
+        if let (Some(put), Some(tenant)) = (&self.put, tenant) {
+            let (tenant, key, at) = (tenant.clone(), key.to_owned(), now());
+            put.add(PutArtifact { tenant, key, bytes, at });
+        }
     }
 
     /// Returns how many bytes were added: none for what was there. After `Ok` a crash does not lose it.
@@ -48,7 +82,8 @@ impl Artifacts {
     pub fn keep_file(&self, tenant: &Tenant, key: &str, file: &Path) -> StoreResult<u64> {
         let path = self.path(Some(tenant), key).ok_or_else(|| no_key(key))?;
         let length = fs::metadata(file).map_err(|error| trouble(file, &error))?.len();
-        let is_new = self.put(&path, |to| move_file(file, to)).map_err(|error| trouble(&path, &error))?;
+        let is_new = self.place(&path, |to| move_file(file, to)).map_err(|error| trouble(&path, &error))?;
+        self.note_put(Some(tenant), key, length);
         Ok(if is_new { length } else { 0 })
     }
 
@@ -74,6 +109,30 @@ impl Artifacts {
 
     fn uploads(&self) -> PathBuf {
         self.folder.with_extension("uploads")
+    }
+
+    /// Puts the copy of an artifact into the folder if its file is missing and there is one.
+    pub fn fetch_missing(&self, tenant: &Tenant, key: &str) -> StoreResult<()> {
+        let Some(copies) = &self.copies else { return Ok(()) };
+        if digest(key).is_none() || self.find_file(tenant, key)?.is_some() {
+            return Ok(());
+        }
+        let mut upload = self.begin_upload()?;
+        match copies.fetch(tenant, key, &mut upload) {
+            Ok(true) if upload.key() == key => self.keep_file(tenant, key, upload.path()).map(drop),
+            Ok(true) => Err(StoreError::Io(format!("the copy of artifact {key} is damaged"))),
+            Ok(false) => Ok(()),
+            Err(why) => Err(StoreError::Io(format!("the copy of artifact {key} cannot be read: {why}"))),
+        }
+    }
+
+    /// Removes the file of an artifact that has a copy. Returns its length; None if there is no such file.
+    pub fn remove_copied(&self, file: &ArtifactFile) -> StoreResult<Option<u64>> {
+        match fs::remove_file(&file.path) {
+            Ok(()) => Ok(Some(file.bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(trouble(&file.path, &error)),
+        }
     }
 
     /// Returns the file of an artifact and its length. Its content is not compared with the key.
@@ -200,7 +259,8 @@ impl Artifacts {
 
     fn keep_for(&self, tenant: Option<&Tenant>, key: &str, bytes: &[u8]) -> StoreResult<u64> {
         let path = self.path(tenant, key).ok_or_else(|| no_key(key))?;
-        let is_new = self.put(&path, |to| write(to, bytes)).map_err(|error| trouble(&path, &error))?;
+        let is_new = self.place(&path, |to| write(to, bytes)).map_err(|error| trouble(&path, &error))?;
+        self.note_put(tenant, key, bytes.len() as u64);
         Ok(if is_new { bytes.len() as u64 } else { 0 })
     }
 
@@ -212,7 +272,7 @@ impl Artifacts {
     }
 
     /// Returns whether it was not there before.
-    fn put(&self, path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<bool> {
+    fn place(&self, path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<bool> {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
         let is_new = !path.exists();
@@ -236,6 +296,13 @@ impl Artifacts {
         }
         Ok(is_new)
     }
+}
+
+/// Returns the path of an artifact in a folder or in an object store; None if the key is none.
+#[must_use]
+pub fn artifact_path(tenant: &Tenant, key: &str) -> Option<String> {
+    let digits = digest(key)?;
+    Some(format!("{}/{}/{digits}", folder_of(tenant), &digits[..FOLDER_DIGITS]))
 }
 
 /// A file that is being received. It is removed when this is dropped, unless [`Artifacts::keep_file`] has moved it.
@@ -390,6 +457,11 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn no_key(key: &str) -> StoreError {

@@ -9,6 +9,7 @@ mod leases;
 mod lists;
 mod mail;
 mod memories;
+mod objects;
 mod outbox;
 mod quarantine;
 mod registry;
@@ -30,6 +31,7 @@ pub use leases::*;
 pub use lists::*;
 pub use mail::*;
 pub use memories::*;
+pub use objects::*;
 pub use outbox::*;
 pub use quarantine::*;
 pub use registry::*;
@@ -49,6 +51,7 @@ use crate::commit::{Applied, Commit, Position, Write};
 use crate::entry::Entry;
 use crate::hooks::HookReader;
 use crate::memory::Memories;
+use crate::objects::Objects;
 use crate::outbox::Outbox;
 use crate::quarantine::Quarantined;
 use crate::registry::Registry;
@@ -80,6 +83,7 @@ pub trait ServerReader:
     + Catalog
     + HookReader
     + Memories
+    + Objects
     + Outbox
     + Quarantined
     + Registry
@@ -96,6 +100,7 @@ impl<R> ServerReader for R where
         + Catalog
         + HookReader
         + Memories
+        + Objects
         + Outbox
         + Quarantined
         + Registry
@@ -158,6 +163,10 @@ macro_rules! conformance_tests {
             revisions_of_an_action_are_kept_until_it_is_deleted
             a_routing_target_is_put_polled_and_deleted_by_its_tenant
             steps_that_wait_for_their_route_are_found_until_they_go_on
+            copies_of_artifacts_are_uploaded_and_deleted_by_attempts
+            another_object_store_has_no_copies_yet
+            every_tenant_has_its_earliest_objects_listed
+            executions_that_wait_for_uploads_are_found_with_what_they_name
             a_quarantined_execution_is_listed_and_not_worked_on
             an_unfinished_execution_in_quarantine_is_not_continued
             an_abandoned_execution_is_over_and_keeps_its_journal

@@ -5,6 +5,7 @@ use crate::access::{Audit, StoredTenant, StoredToken};
 use crate::commit::{DefinitionId, Session, StoredManifest, WorkflowId};
 use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
+use crate::objects::ObjectWrite;
 use crate::origin::Tenant;
 use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
@@ -55,6 +56,8 @@ pub enum Entry {
     ArtifactsCounted {
         left: BTreeMap<Tenant, u64>,
     },
+    /// A change of the copy of an artifact in an object store.
+    Object(Box<ObjectWrite>),
     /// Marks an execution as suspected or quarantined, or changes that mark.
     Suspect(Box<Suspect>),
     /// Removes the mark of an execution; `Duplicate` when it had none.

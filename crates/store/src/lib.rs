@@ -18,6 +18,7 @@ mod golden;
 mod hooks;
 mod journal;
 mod memory;
+mod objects;
 mod origin;
 mod outbox;
 mod project;
@@ -36,7 +37,7 @@ mod usage;
 mod workers;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
-pub use artifacts::{ArtifactFile, Artifacts, References, Swept, Upload};
+pub use artifacts::{ArtifactCopies, ArtifactFile, Artifacts, References, Swept, Upload, artifact_path};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{
@@ -47,6 +48,9 @@ pub use entry::{Entry, WorkflowStatus};
 pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
+pub use objects::{
+    AwaitedUploads, ObjectChange, ObjectLoad, ObjectState, ObjectWrite, Objects, PutArtifact, StoredObject, UploadPolicy,
+};
 pub use origin::{IdempotencyKey, Options, Origin, Priority, Runner, Tenant, Webhook};
 pub use outbox::{
     DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,

@@ -26,11 +26,25 @@ pub type Open<'o> = dyn Fn(&str) -> Option<Arc<Value>> + 'o;
 /// Returns a value of the execution's journal, if it is there.
 pub type ReadValue<'o> = dyn Fn(&ValuePlace) -> Option<Arc<Value>> + 'o;
 
+/// Returns what has become of the copy of an artifact, by the artifact's key.
+pub type FindCopy<'o> = dyn Fn(&str) -> ArtifactCopy + 'o;
+
+/// The copy of an artifact in an object store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArtifactCopy {
+    /// It is there, or artifacts are not copied.
+    Ready,
+    Waiting,
+    /// The upload failed in all attempts, the last for this reason.
+    Failed(String),
+}
+
 /// Reads values that are not in memory.
 #[derive(Clone, Copy)]
 pub struct Sources<'o> {
     pub open: &'o Open<'o>,
     pub read: &'o ReadValue<'o>,
+    pub copy: &'o FindCopy<'o>,
 }
 
 impl std::fmt::Debug for Sources<'_> {
@@ -103,6 +117,12 @@ impl<'o> AnswerBudget<'o> {
     pub fn new(execution: ExecutionId, sources: Sources<'o>) -> AnswerBudget<'o> {
         let shortened = Shortened::new(format!("{}/journal", execution_url(execution)));
         AnswerBudget { execution, sources, firings_left: FIRINGS_BYTES_MAX, shortened }
+    }
+
+    /// Returns what has become of the copy of an artifact.
+    #[must_use]
+    pub fn find_copy(&self, key: &str) -> ArtifactCopy {
+        (self.sources.copy)(key)
     }
 
     /// Returns what was omitted; None when the answer is complete.

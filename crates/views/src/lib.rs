@@ -36,7 +36,9 @@ pub use graph::{Graph, GraphEdge, GraphIterations, GraphNode, GraphState};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};
 pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
-pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared};
+pub use large::{
+    AnswerBudget, ArtifactCopy, FindCopy, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared,
+};
 pub use lifecycle::{LifecycleLine, LogProjection};
 pub use place::{CodeLocation, CodePlace, ErrorPlace, FAILED_ITERATIONS_MAX};
 pub use projection::{EventProjection, Projection, PublicEvent};

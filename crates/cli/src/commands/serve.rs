@@ -19,7 +19,8 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let secrets = EngineSecrets::take_from_environment()?;
+        let others = Settings::secret_variables(&self.flags, |name| std::env::var(name).ok());
+        let secrets = EngineSecrets::take_from_environment(others)?;
         let variable = |name: &str| secrets.get(name).map(str::to_owned).or_else(|| std::env::var(name).ok());
         let settings = Settings::load(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
         let data = Data::of(settings.data.clone());

@@ -52,7 +52,7 @@ pub struct Worker {
 
 impl Worker {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let secrets = EngineSecrets::take_from_environment()?;
+        let secrets = EngineSecrets::take_from_environment(&[])?;
         let token = secrets.get("WINDLASS_TOKEN").filter(|token| !token.is_empty());
         let token = token.ok_or_else(|| {
             Usage::new(

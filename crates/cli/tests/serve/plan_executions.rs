@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 const WORKERS: [&str; 4] = ["--group", "default", "--cluster", "local"];
 const COUNTED: [&str; 6] = ["init", "waiting", "running", "completed", "failed", "skipped"];
 
-fn worker(place: &Place, server: &Server) -> Running {
+pub(crate) fn worker(place: &Place, server: &Server) -> Running {
     let token = json!({ "name": "w", "role": "worker", "group": "default" });
     runners::worker(place, server, &runners::token(server, token), &WORKERS)
 }
@@ -43,7 +43,7 @@ pub(crate) fn status(server: &Server, path: &str) -> Value {
 
 /// Waits for a phase. Another end than the expected one fails the test at once.
 #[track_caller]
-fn until_phase(server: &Server, path: &str, phase: &str) -> Value {
+pub(crate) fn until_phase(server: &Server, path: &str, phase: &str) -> Value {
     rig::until(phase, || {
         let status = status(server, path);
         let is_there = status["phase"] == phase;
@@ -53,13 +53,13 @@ fn until_phase(server: &Server, path: &str, phase: &str) -> Value {
 }
 
 #[track_caller]
-fn step<'s>(status: &'s Value, id: &str) -> &'s Value {
+pub(crate) fn step<'s>(status: &'s Value, id: &str) -> &'s Value {
     status["steps"].as_array().unwrap().iter().find(|step| step["id"] == id).unwrap()
 }
 
 /// An output of a plan or a step.
 #[track_caller]
-fn output<'s>(holder: &'s Value, name: &str) -> &'s Value {
+pub(crate) fn output<'s>(holder: &'s Value, name: &str) -> &'s Value {
     holder["outputs"].as_array().unwrap().iter().find(|output| output["name"] == name).unwrap()
 }
 
@@ -70,7 +70,7 @@ fn phases(status: &Value) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-fn part(server: &Server, path: &str, range: &str) -> Response {
+pub(crate) fn part(server: &Server, path: &str, range: &str) -> Response {
     server.request(Method::GET, path).header("Range", range).send().unwrap()
 }
 
@@ -261,7 +261,7 @@ fn pln_11_a_worker_keeps_its_execution_while_the_server_is_killed_and_started_ag
 }
 
 /// The plan of the tests below: a large text with logs, and a large document whose part is an output of the plan.
-fn large() -> Value {
+pub(crate) fn large() -> Value {
     let make = "head -c 200000 /dev/zero | tr '\\0' x > outputs/big; echo one; echo two; echo oops >&2; printf hi > outputs/small";
     let doc = "printf '{\"list\": [1, {\"name\": \"deep\"}], \"pad\": \"%s\"}' \"$(head -c 50000 /dev/zero | tr '\\0' p)\" > outputs/doc.json; head -c 100000 /dev/zero | tr '\\0' y";
     json!({
@@ -273,7 +273,7 @@ fn large() -> Value {
     })
 }
 
-fn artifact(bytes: &[u8]) -> Value {
+pub(crate) fn artifact(bytes: &[u8]) -> Value {
     json!({ "size": bytes.len(), "checksum": STANDARD.encode(Sha256::digest(bytes)), "ready": true })
 }
 

@@ -10,7 +10,7 @@ use windlass_kernel::net::{DeclaredOutput, Step, Work};
 use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 use windlass_protocol::{Binding, PLAN_STEP_KIND, Pipeline, PlanStep, StepInput, StepOutput};
 use windlass_views::{
-    AnswerBudget, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput, execution_id,
+    AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput, execution_id,
     time,
 };
 
@@ -133,13 +133,14 @@ impl PlanView<'_> {
         }
         if phase == "completed" {
             let result = firing.output.as_ref().map(|held| show(held, budget, values)).unwrap_or_default();
-            let outputs = described.outputs.iter().filter_map(|output| output_status(output, &result));
+            let outputs =
+                described.outputs.iter().filter_map(|output| output_status(output, &result, budget));
             entry["outputs"] = outputs.collect();
         }
         if let Some(logs) =
             firing.metadata.as_ref().and_then(|metadata| metadata.get(PlanStep::LOGS)?.as_array())
         {
-            entry["logs"] = logs.iter().map(log_status).collect();
+            entry["logs"] = logs.iter().map(|log| log_status(log, budget)).collect();
         }
         if phase == "failed" {
             let message = firing.failure.as_ref().map(|failure| failure.message.as_str());
@@ -237,34 +238,42 @@ fn input_status(input: &StepInput) -> Value {
 }
 
 /// An output as a value or an artifact; none for an output that the step did not write.
-fn output_status(output: &StepOutput, result: &Value) -> Option<Value> {
+fn output_status(output: &StepOutput, result: &Value, budget: &AnswerBudget<'_>) -> Option<Value> {
     let mut status = json!({ "name": output.name });
     if !output.metadata.is_empty() {
         status["metadata"] = json!(output.metadata);
     }
-    set_value(&mut status, result.get(&output.name)?);
+    set_value(&mut status, result.get(&output.name)?, budget);
     Some(status)
 }
 
-fn log_status(log: &Value) -> Value {
+fn log_status(log: &Value, budget: &AnswerBudget<'_>) -> Value {
     let mut status = json!({ "stream": log["stream"] });
-    set_value(&mut status, &log["value"]);
+    set_value(&mut status, &log["value"], budget);
     status
 }
 
-fn set_value(status: &mut Value, value: &Value) {
-    match artifact(value) {
+fn set_value(status: &mut Value, value: &Value, budget: &AnswerBudget<'_>) {
+    match artifact(value, budget) {
         Some(artifact) => status["artifact"] = artifact,
         None => status["value"] = value.clone(),
     }
 }
 
-/// Fields of a reference to an artifact. An artifact is stored before it is referenced.
-fn artifact(value: &Value) -> Option<Value> {
-    let digest = windlass_artifact::digest(windlass_artifact::key(value)?)?;
+/// Fields of a reference to an artifact, with the state of its upload.
+fn artifact(value: &Value, budget: &AnswerBudget<'_>) -> Option<Value> {
+    let key = windlass_artifact::key(value)?;
+    let digest = windlass_artifact::digest(key)?;
     let byte = |at: usize| u8::from_str_radix(digest.get(at..at + 2)?, 16).ok();
     let bytes: Vec<u8> = (0..digest.len()).step_by(2).filter_map(byte).collect();
-    Some(json!({ "size": value.get("bytes"), "checksum": BASE64_STANDARD.encode(bytes), "ready": true }))
+    let copy = budget.find_copy(key);
+    let ready = copy == ArtifactCopy::Ready;
+    let mut artifact =
+        json!({ "size": value.get("bytes"), "checksum": BASE64_STANDARD.encode(bytes), "ready": ready });
+    if let ArtifactCopy::Failed(error) = copy {
+        artifact["error"] = json!(error);
+    }
+    Some(artifact)
 }
 
 /// The result of a step, also if it is stored as an artifact.

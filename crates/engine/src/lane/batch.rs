@@ -3,7 +3,6 @@
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
 use super::reading::List;
-use super::whole::awaits_uploads;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
@@ -329,9 +328,7 @@ impl<R> Lane<R> {
         if building.awaits_worker {
             self.await_worker(id);
         }
-        if self.executions.get(id).is_some_and(awaits_uploads) {
-            self.give(id, Pending::input(Input::Uploaded { failure: None }));
-        }
+        self.end_uploads(id);
         self.caught_up(id);
     }
 

@@ -15,6 +15,7 @@ impl<R> Lane<R> {
         for record in &decision.records {
             self.follow_record(id, record, grace_ms);
         }
+        self.release_uploading(id, grace_ms);
         let timers = running(id, decision);
         let Some(building) = self.open.commit(id) else { return };
         building.timers.extend(timers.iter().copied());

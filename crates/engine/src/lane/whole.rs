@@ -31,8 +31,7 @@ pub(super) fn is_taken_whole(net: &Net) -> bool {
     net.policy().affinity == Affinity::OneWorker
 }
 
-/// Returns whether the execution has only its uploads left. Workers store large values before they report a step, so nothing
-/// is missing.
+/// Returns whether the execution has only its uploads left.
 pub(super) fn awaits_uploads<R>(live: &Live<R>) -> bool {
     live.state.phase() == Phase::Finalizing && live.net.policy().finish == Finish::Uploads
 }
@@ -44,6 +43,23 @@ fn whole(id: ExecutionId, generation: u32) -> protocol::Unit {
 impl<R> Lane<R> {
     pub(super) fn takes_whole(&self, id: ExecutionId) -> bool {
         self.executions.get(id).is_some_and(|live| is_taken_whole(&live.net))
+    }
+
+    /// Ends an execution that has only its uploads left, unless artifacts are uploaded elsewhere: workers store large values
+    /// before they report a step, so nothing is missing.
+    pub(super) fn end_uploads(&mut self, id: ExecutionId) {
+        if !self.config.uploads_artifacts && self.executions.get(id).is_some_and(awaits_uploads) {
+            self.give(id, Pending::input(Input::Uploaded { failure: None }));
+        }
+    }
+
+    /// Releases the worker of an execution that has only its uploads left: they may take long, and need no worker.
+    pub(super) fn release_uploading(&mut self, id: ExecutionId, grace_ms: u64) {
+        let Some(live) = self.executions.get(id).filter(|live| awaits_uploads(live)) else { return };
+        let generation = live.state.head.generation;
+        if self.config.uploads_artifacts {
+            self.end_whole(id, generation, grace_ms);
+        }
     }
 
     /// Queues an execution that waits for its worker.
@@ -182,7 +198,7 @@ impl<R> Lane<R> {
     pub(super) fn whole_kept(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         if awaits_uploads(live) {
-            return self.give(id, Pending::input(Input::Uploaded { failure: None }));
+            return self.end_uploads(id);
         }
         let offered = live.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
             RunState::Offered { fence } => Some((*run, fence)),
@@ -244,6 +260,10 @@ impl<R> Lane<R> {
         let input = match failure {
             Some(failure) if live.state.phase() == Phase::Starting => {
                 Input::StartFailed { failure: *failure }
+            }
+            _ if awaits_uploads(live) && self.config.uploads_artifacts => {
+                self.answer_when_written(id, pending, crate::wake::Answer::verdict(Verdict::Accepted));
+                return self.rest(id);
             }
             _ if awaits_uploads(live) => Input::Uploaded { failure: None },
             _ => {

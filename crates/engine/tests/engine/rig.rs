@@ -25,6 +25,7 @@ pub struct Rig {
     orders: Receiver<Order>,
     session: SessionId,
     pub slots: u32,
+    config: Config,
     /// No two processes draw the same ids.
     life: u64,
 }
@@ -65,7 +66,8 @@ impl Rig {
     pub fn with_config(config: Config, slots: u32) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         let store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
-        Rig::of(folder, Engine::start_with(store, config, None).unwrap(), slots)
+        let engine = Engine::start_with(store, config.clone(), None).unwrap();
+        Rig { config, ..Rig::of(folder, engine, slots) }
     }
 
     fn over(folder: tempfile::TempDir, store: impl Store, slots: u32) -> Rig {
@@ -74,7 +76,7 @@ impl Rig {
 
     fn of(folder: tempfile::TempDir, engine: Engine, slots: u32) -> Rig {
         let (session, orders) = register(&engine, slots);
-        Rig { folder, engine: Some(engine), orders, session, slots, life: 0 }
+        Rig { folder, engine: Some(engine), orders, session, slots, config: Config::default(), life: 0 }
     }
 
     /// Another worker.
@@ -118,7 +120,8 @@ impl Rig {
         self.stop();
         let store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
         self.life += 1;
-        let engine = Engine::start(store, 7 + self.life).unwrap();
+        let config = Config { seed: 7 + self.life, ..self.config.clone() };
+        let engine = Engine::start_with(store, config, None).unwrap();
         (self.session, self.orders) = register(&engine, self.slots);
         self.engine = Some(engine);
     }

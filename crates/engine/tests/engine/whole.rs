@@ -3,7 +3,7 @@
 use crate::rig::{Rig, net, start, task};
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{Answer, Request};
+use windlass_engine::{Answer, Config, Request};
 use windlass_kernel::net::{Affinity, FailureMode, Finish, Join, Policy, Recovery};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome as End, Phase};
 use windlass_protocol::{Call, Checkpoint, Failure, Order, Outcome, Reply, Unit, Verdict, Work};
@@ -200,4 +200,54 @@ fn workers_and_their_whole_executions_leave_slots_to_other_work() {
     let third = rig.define("other", crate::rig::chain(1));
     assert!(matches!(rig.call(Request::Start(Box::new(start(third, json!({}))))), Answer::Started(_)));
     assert!(rig.idle(), "both slots are taken");
+}
+
+/// An engine whose artifacts are uploaded elsewhere.
+fn uploading() -> Rig {
+    Rig::with_config(Config { seed: 7, uploads_artifacts: true, ..Config::default() }, 1)
+}
+
+fn uploaded(rig: &Rig, id: ExecutionId, failure: Option<Failure>) -> Answer {
+    rig.call(Request::Give { execution: id, input: Input::Uploaded { failure }, audit: None })
+}
+
+#[test]
+fn an_execution_that_waits_for_its_uploads_needs_no_worker() {
+    let rig = uploading();
+    let first = rig.start("plan", plan(1), json!({}));
+    let second = rig.start("plan", plan(1), json!({}));
+    let whole = take(&rig);
+    rig.done(&rig.work(), json!(1));
+    let Order::Stop { unit, .. } = rig.order() else { panic!("the worker lets go of it") };
+    assert_eq!((unit, phase(&rig, first)), (whole.unit, Phase::Finalizing));
+    assert_eq!(rig.report(&whole, Outcome::Stopped), Verdict::Accepted);
+    let next = take(&rig);
+    assert_eq!(next.unit.execution, second.0, "its slot is free");
+    assert_eq!(phase(&rig, first), Phase::Finalizing);
+    assert_eq!(uploaded(&rig, first, None), Answer::Accepted);
+    assert_eq!(end(&rig, first), Phase::Ended(End::Completed));
+    assert!(matches!(uploaded(&rig, first, None), Answer::Refused(_)), "it has ended");
+    rig.done(&rig.work(), json!(1));
+    assert!(matches!(rig.order(), Order::Stop { .. }));
+    let down = Failure::new(windlass_protocol::ErrorClass::Transport, "DOWN", "the object store is down");
+    assert_eq!(uploaded(&rig, second, Some(down)), Answer::Accepted);
+    assert_eq!(end(&rig, second), Phase::Ended(End::Failed));
+}
+
+#[test]
+fn the_loss_of_the_worker_of_an_execution_that_waits_for_its_uploads_changes_nothing() {
+    let mut rig = uploading();
+    let id = rig.start("plan", plan(1), json!({}));
+    take(&rig);
+    rig.done(&rig.work(), json!(1));
+    assert!(matches!(rig.order(), Order::Stop { .. }));
+    rig.leave();
+    assert!(rig.idle(), "it does not restart");
+    assert_eq!(phase(&rig, id), Phase::Finalizing);
+    rig.restart();
+    assert!(rig.idle());
+    assert_eq!(phase(&rig, id), Phase::Finalizing);
+    assert_eq!(uploaded(&rig, id, None), Answer::Accepted);
+    assert_eq!(end(&rig, id), Phase::Ended(End::Completed));
+    assert_eq!(rig.stops(), 0);
 }

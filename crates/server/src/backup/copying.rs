@@ -1,10 +1,10 @@
 //! Copies of artifacts, while the folder may be swept.
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use std::collections::BTreeSet;
 use std::path::Path;
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{ArtifactFile, Artifacts, Retention as _, Tenant};
+use windlass_store::{ArtifactFile, Artifacts, ObjectState, Objects as _, Retention as _, Tenant};
 
 /// Tenant and key of an artifact. The tenant is None for artifacts of an earlier version, which all tenants shared.
 type Name = (Option<Tenant>, String);
@@ -65,15 +65,19 @@ impl Copying {
         if gone.peek().is_none() {
             return Ok(());
         }
-        let named = Sqlite::read_only(store)?.referenced()?;
+        let mut reader = Sqlite::read_only(store)?;
+        let named = reader.referenced()?;
         let is_named = |(tenant, key): &&Name| {
             let keys = tenant.as_ref().and_then(|tenant| named.get(tenant));
             keys.is_some_and(|keys| keys.contains(key))
         };
-        match gone.find(is_named) {
-            Some((_, key)) => bail!("artifact {key} was deleted during the backup; retry"),
-            None => Ok(()),
+        for (tenant, key) in gone.filter(is_named) {
+            let object = tenant.as_ref().map(|tenant| reader.object(tenant, key)).transpose()?.flatten();
+            // Its file was removed because there is a copy in a bucket.
+            let is_copied = object.is_some_and(|object| object.state == ObjectState::Stored);
+            ensure!(is_copied, "artifact {key} was deleted during the backup; retry");
         }
+        Ok(())
     }
 }
 

@@ -96,7 +96,7 @@ async fn get_worker_artifact(
         return Ok(Json(reply).into_response());
     };
     let file = app.run_blocking(move || File::open(path)).await?.map_err(Problem::internal)?;
-    respond(Content::File(file, length), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new())
+    respond(Content::File(file, length), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new()).await
 }
 
 /// A worker that acts for a unit.
@@ -131,7 +131,7 @@ impl Holder {
 
 /// Receives a body into a file. The bytes count as storage of the tenant while they arrive.
 async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<Upload, Problem> {
-    let artifacts = app.artifacts();
+    let artifacts = app.artifacts.clone();
     let mut upload = app.run_blocking(move || artifacts.begin_upload()).await??;
     let mut counted = app.storage.count_arriving(tenant);
     let mut received = body.into_data_stream();

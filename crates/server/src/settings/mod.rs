@@ -1,8 +1,10 @@
 //! The server's settings. Flags override the environment, which overrides the file, which overrides defaults.
 
+mod bucket;
 mod parse;
 mod table;
 
+pub use bucket::{BucketSettings, CREDENTIALS};
 pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
 use crate::adapters::LoadedAdapters;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass_engine::Share;
 use windlass_secrets::Zeroizing;
+use windlass_store::UploadPolicy;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
@@ -66,6 +69,11 @@ pub struct Settings {
     /// Bytes; 0: no limit.
     pub tenant_storage: u64,
     pub disk_reserve: u64,
+    /// Where artifacts are copied to; None: they are in the data folder only.
+    pub bucket: Option<BucketSettings>,
+    pub uploads: UploadPolicy,
+    /// Bytes of artifacts with a copy that stay in the data folder; None: all of them.
+    pub artifact_cache: Option<u64>,
     /// None: executions are never deleted.
     pub keep: Option<Duration>,
     pub egress: Egress,
@@ -112,10 +120,7 @@ impl Settings {
         flags: &BTreeMap<&'static str, String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Settings, BadSetting> {
-        let mut given = GivenSettings::default();
-        given.apply("its default", |setting| {
-            (!setting.default.is_empty()).then(|| setting.default.to_owned())
-        });
+        let mut given = defaults();
         let mut above = GivenSettings::default();
         above.apply_variables(&variable);
         above.apply_flags(flags);
@@ -123,10 +128,28 @@ impl Settings {
             given.apply_file(&file)?;
         }
         given.override_with(above);
-        Settings::read(&given)
+        let bucket = given.bucket("artifacts", &variable)?;
+        Settings::read(&given, bucket)
     }
 
-    fn read(given: &GivenSettings) -> Result<Settings, BadSetting> {
+    /// Returns the variables of credentials that the settings use. Steps must not inherit them.
+    pub fn secret_variables(
+        flags: &BTreeMap<&'static str, String>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> &'static [&'static str] {
+        let mut given = GivenSettings::default();
+        let mut above = GivenSettings::default();
+        above.apply_variables(&variable);
+        above.apply_flags(flags);
+        // A file that cannot be read is reported when the settings are loaded.
+        if let Ok(Some(file)) = file(&above, &defaults()) {
+            let _ = given.apply_file(&file);
+        }
+        given.override_with(above);
+        if given.text("artifacts").is_some() { &CREDENTIALS } else { &[] }
+    }
+
+    fn read(given: &GivenSettings, bucket: Option<BucketSettings>) -> Result<Settings, BadSetting> {
         let tls = match (given.path("tls-cert"), given.path("tls-key")) {
             (Some(cert), Some(key)) => Some(Tls { cert, key }),
             (None, None) => None,
@@ -174,6 +197,9 @@ impl Settings {
             open_executions: given.count("open-executions")?,
             tenant_storage: given.bytes("tenant-storage")? as u64,
             disk_reserve: given.bytes("disk-reserve")? as u64,
+            bucket,
+            uploads: given.uploads()?,
+            artifact_cache: given.bytes_or_none("artifact-cache")?,
             keep: given.retention("keep")?,
             egress: given.egress("egress-allow")?,
             env_secrets: given.names("env-secrets")?,
@@ -223,6 +249,12 @@ impl std::fmt::Debug for JwtSettings {
             .field("audience", &self.audience)
             .finish()
     }
+}
+
+fn defaults() -> GivenSettings {
+    let mut given = GivenSettings::default();
+    given.apply("its default", |setting| (!setting.default.is_empty()).then(|| setting.default.to_owned()));
+    given
 }
 
 /// Returns the named file, which must exist, or the one in the data folder if it exists.

@@ -1,5 +1,6 @@
 //! Parsing of settings. Each value carries its origin, which error messages name.
 
+use super::bucket::BucketSettings;
 use super::{BadSetting, CONFIG, DATA, Kind, LogFormat, SETTINGS, Setting};
 use crate::adapters::{LoadedAdapters, load_adapters};
 use ipnet::IpNet;
@@ -10,7 +11,13 @@ use std::str::FromStr;
 use std::time::Duration;
 use toml::{Table, Value};
 use windlass_engine::Share;
+use windlass_store::UploadPolicy;
 use windlass_worker::egress::Egress;
+
+/// Maximum delay between attempts to upload an artifact that something may wait for.
+const UPLOAD_DELAY_MAX_MS: u64 = 60_000;
+/// Delay between later attempts, which nothing waits for.
+const UPLOAD_FAILED_DELAY_MS: u64 = 3_600_000;
 
 /// Variables of other programs that mean a setting. The variable of the setting itself has precedence.
 const ALIASES: [(&str, &str); 1] = [("WAKEPLANE_LEASE_TTL_SECONDS", "lease-ttl-seconds")];
@@ -162,6 +169,27 @@ impl GivenSettings {
         Egress::default()
             .allowing(&list)
             .map_err(|error| BadSetting(format!("{}: {error}", self.origin(name))))
+    }
+
+    /// Reads the place of artifacts, and its credentials from the environment.
+    pub(crate) fn bucket(
+        &self,
+        name: &'static str,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<BucketSettings>, BadSetting> {
+        let place = self.text(name);
+        place.map(|place| BucketSettings::read(&place, self.origin(name), variable)).transpose()
+    }
+
+    pub(crate) fn uploads(&self) -> Result<UploadPolicy, BadSetting> {
+        let delay = self.duration("artifact-retry")?;
+        let attempts_max = self.count("artifact-attempts")?;
+        Ok(UploadPolicy {
+            attempts_max: attempts_max.ok_or_else(|| self.bad("artifact-attempts", "an integer above 0"))?,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            delay_max_ms: UPLOAD_DELAY_MAX_MS,
+            failed_delay_ms: UPLOAD_FAILED_DELAY_MS,
+        })
     }
 
     /// Reads the adapters file.

@@ -221,6 +221,30 @@ pub const SETTINGS: &[Setting] = &[
         "512MiB",
         "Bytes of the disk that are kept free; with less, no execution is started and nothing new is stored; 0: none",
     ),
+    setting(
+        "artifacts",
+        Kind::Text,
+        "",
+        "Copy artifacts to a bucket of S3 or of a server that speaks its protocol: s3://BUCKET/PREFIX. The endpoint, the region and the credentials are read from AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. By default artifacts are in the data folder only",
+    ),
+    setting(
+        "artifact-attempts",
+        Kind::Count,
+        "15",
+        "Number of attempts to upload an artifact after which the upload counts as failed, and the execution of a plan that waits for it fails",
+    ),
+    setting(
+        "artifact-retry",
+        Kind::Duration,
+        "1s",
+        "Time between the first two attempts to upload an artifact; it doubles with every further one, up to a minute",
+    ),
+    setting(
+        "artifact-cache",
+        Kind::Bytes,
+        "0",
+        "Bytes of uploaded artifacts that stay in the data folder, the newest first; others are read from the bucket. 0: all stay",
+    ),
     setting("keep", Kind::Duration, "30d", "Time after which ended executions are deleted, or `forever`"),
     setting(
         "egress-allow",

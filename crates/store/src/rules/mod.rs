@@ -8,6 +8,7 @@ mod commits;
 mod definitions;
 mod deliveries;
 mod mail;
+mod objects;
 mod offers;
 mod pages;
 mod registry;
@@ -24,6 +25,7 @@ pub use definitions::{
 };
 pub use deliveries::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
 pub use mail::{MailEnding, MailFacts, end_mail, may_fetch};
+pub use objects::{ObjectRow, change_object, put_object};
 pub use offers::{OfferClaim, OfferFacts, judge_offer_write, keeps_lease};
 pub use pages::fill_page;
 pub use registry::{ActionVerdict, KnownAction, apply_poll, judge_action, put_target};

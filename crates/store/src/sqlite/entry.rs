@@ -5,7 +5,7 @@ use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
 use super::statements::execute;
 use super::write::Transaction;
-use super::{access, hooks, memory, outbox, quarantine, registry, retention, schedule_runs, workers};
+use super::{access, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs, workers};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
@@ -37,6 +37,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
             super::usage::set_artifacts(conn, left)?;
             return Ok(Applied::Done);
         }
+        Entry::Object(write) => return objects::write(conn, write),
         Entry::Suspect(suspect) => quarantine::put(conn, suspect)?,
         Entry::Released { execution } => quarantine::remove(conn, *execution)?,
         Entry::Abandoned { execution, at } => quarantine::abandon(conn, *execution, *at)?,

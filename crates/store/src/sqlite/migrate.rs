@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 29] = [
+const MIGRATIONS: [Migration; 30] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -53,6 +53,7 @@ const MIGRATIONS: [Migration; 29] = [
     Migration { number: 27, name: "runners", sql: include_str!("schema/0027_runners.sql") },
     Migration { number: 28, name: "run_requesters", sql: include_str!("schema/0028_run_requesters.sql") },
     Migration { number: 29, name: "receipts", sql: include_str!("schema/0029_receipts.sql") },
+    Migration { number: 30, name: "objects", sql: include_str!("schema/0030_objects.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -168,6 +169,7 @@ mod tests {
             "3ed57fbab67ddf723f22fcf93a5d2e8b558a5af4bb048364bc98e659bb796d22",
             "2202d9754e52d5dc5f838a6be4e6eba52b803dcff47cc119f6c4d382a3702a61",
             "54552c9116441a18d3080dc96922d4e3df47f2934ca2da9d1dc0d2d90a1926ef",
+            "8c5e0e96d959d3951c5a7e894b2d5e04faca24a39c4709a32083cf786e629079",
         ];
         assert_eq!(found, expected);
     }

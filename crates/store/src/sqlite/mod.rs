@@ -20,6 +20,7 @@ mod mail;
 mod memory;
 mod migrate;
 mod notices;
+mod objects;
 mod outbox;
 mod quarantine;
 mod reader;
@@ -38,7 +39,7 @@ mod usage;
 mod workers;
 mod write;
 
-use crate::artifacts::Artifacts;
+use crate::artifacts::{ArtifactCopies, Artifacts};
 use crate::commit::{Applied, Write};
 use crate::seal::AuditSeal;
 use crate::store::{Store, StoreError, StoreResult};
@@ -108,6 +109,13 @@ impl Sqlite {
         self.artifacts.clone()
     }
 
+    /// Writes a row for every artifact that is put from now on, so that it is copied into an object store. Readers fetch artifacts
+    /// that are missing from there.
+    pub fn copy_artifacts(&mut self, copies: Arc<dyn ArtifactCopies>) {
+        self.artifacts.record_put();
+        self.artifacts.set_copies(copies);
+    }
+
     /// Seals audit rows from now on.
     pub fn seal_audit(&mut self, seal: Arc<AuditSeal>) {
         self.seal = Some(seal);
@@ -159,7 +167,7 @@ impl Store for Sqlite {
     type Reader = SqliteReader;
 
     fn reader(&self) -> StoreResult<SqliteReader> {
-        SqliteReader::open(&self.path)
+        Ok(SqliteReader::open(&self.path)?.with_artifacts(&self.artifacts))
     }
 
     fn write(&mut self, batch: &[Write]) -> StoreResult<Vec<Applied>> {
@@ -173,7 +181,8 @@ impl Store for Sqlite {
                 return Ok(Vec::new());
             }
             self.keep_artifacts(batch)?;
-            write::apply(&self.conn, &mut self.keys, (&self.usages, self.seal.as_deref()), batch)
+            let put = self.artifacts.take_put();
+            write::apply(&self.conn, &mut self.keys, (&self.usages, self.seal.as_deref()), &put, batch)
         });
         self.failed = applied.as_ref().err().cloned();
         applied

@@ -17,6 +17,7 @@ use crate::store::{
     Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
 use rusqlite::{Connection, params};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId, Values};
@@ -37,6 +38,12 @@ impl SqliteReader {
         })
     }
 
+    /// Reads artifacts through a handle that can fetch copies.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: &Artifacts) -> SqliteReader {
+        SqliteReader { artifacts: artifacts.clone(), ..self }
+    }
+
     /// Returns the number of journal rows read since the reader was opened: the cost of what it was asked for.
     #[must_use]
     pub fn journal_rows_read(&self) -> u64 {
@@ -55,6 +62,15 @@ impl SqliteReader {
     fn find_owner(&mut self, execution: ExecutionId) -> StoreResult<Option<Tenant>> {
         let sql = "SELECT tenant FROM executions WHERE id = ?1";
         query_first(&self.conn, sql, [id_bytes(execution)], |row| row.read(0))
+    }
+
+    /// Reads an artifact, whose copy is fetched if its file is missing. A copy that cannot be fetched is missing, too: that
+    /// concerns only what reads it.
+    fn read_artifact(&self, owner: &Tenant, key: &str) -> StoreResult<Option<Arc<Value>>> {
+        match self.artifacts.value(owner, key)? {
+            None if self.artifacts.fetch_missing(owner, key).is_ok() => self.artifacts.value(owner, key),
+            found => Ok(found),
+        }
     }
 
     /// Reads rows of one execution, if that exists.
@@ -115,7 +131,7 @@ impl Reader for SqliteReader {
         let mut keys = artifact_keys(needs).peekable();
         let owner = if keys.peek().is_some() { self.find_owner(execution)? } else { None };
         for key in keys {
-            let value = owner.as_ref().map(|owner| self.artifacts.value(owner, key)).transpose()?;
+            let value = owner.as_ref().map(|owner| self.read_artifact(owner, key)).transpose()?;
             found.artifacts.insert(key.clone(), value.flatten());
         }
         Ok(found)

@@ -7,9 +7,10 @@ use super::definitions::{define, keep_net};
 use super::entry::write_entry;
 use super::keys::Keys;
 use super::statements::{execute, in_transaction};
-use super::{mail, usage};
+use super::{mail, objects, usage};
 use crate::commit::{Applied, Lease, LogChunk, Position, Stop, Write};
 use crate::entry::Entry;
+use crate::objects::PutArtifact;
 use crate::origin::Tenant;
 use crate::rules::{OfferClaim, Refusals, judge_offer_write};
 use crate::seal::AuditSeal;
@@ -23,9 +24,13 @@ pub(super) fn apply(
     conn: &Connection,
     keys: &mut Keys,
     (usages, seal): (&Usages, Option<&AuditSeal>),
+    put: &[PutArtifact],
     writes: &[Write],
 ) -> StoreResult<Vec<Applied>> {
     let (applied, changes) = in_transaction(conn, || {
+        for artifact in put {
+            objects::put(conn, artifact)?;
+        }
         let mut batch = Batch::new(conn, keys, seal)?;
         let applied = writes.iter().map(|write| batch.write(write)).collect::<StoreResult<_>>()?;
         usage::count(conn, &usages.take_unwritten())?;

@@ -85,7 +85,7 @@ pub(super) async fn get_step_log(
     let id = ids::execution(&id)?;
     let read = move |reader: &mut SqliteReader| read_lines(reader, id, &step, stream);
     let text = app.readers.of(&caller.tenant).read(read).await?;
-    respond(Content::Value(text), &HeaderValue::from_static("text/plain; charset=utf-8"), &headers)
+    respond(Content::Value(text), &HeaderValue::from_static("text/plain; charset=utf-8"), &headers).await
 }
 
 /// Reads the lines of the newest run of a step.

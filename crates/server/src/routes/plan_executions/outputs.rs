@@ -1,6 +1,6 @@
 //! Outputs of plans and of their steps, as bytes.
 
-use super::ranged::{Content, respond};
+use super::ranged::{Content, ObjectContent, respond};
 use super::{TAG, load};
 use crate::app::App;
 use crate::auth::Caller;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::io::Read as _;
 use std::sync::Arc;
 use windlass_protocol::{DRILLED_BYTES_MAX, drill_into};
-use windlass_store::Tenant;
+use windlass_store::{Artifacts, Tenant};
 
 /// Get an output of a plan
 ///
@@ -77,18 +77,23 @@ pub(super) async fn send(
     let content = match entry.get("artifact") {
         Some(artifact) => {
             let (key, drill) = (artifact_key(artifact, name)?, drill(entry));
-            let (tenant, app) = (caller.tenant.clone(), app.clone());
+            let (tenant, artifacts) = (caller.tenant.clone(), app.artifacts.clone());
+            let size = artifact["size"].as_u64();
             let open = {
-                let app = app.clone();
-                move || open_artifact(&app, &tenant, &key, &drill)
+                let (tenant, key) = (tenant.clone(), key.clone());
+                move || open_artifact(&artifacts, &tenant, &key, &drill)
             };
-            app.run_blocking(open)
-                .await??
-                .ok_or_else(|| Problem::not_found("artifact of the output", name))?
+            match (app.run_blocking(open).await??, &app.bucket, size) {
+                (Some(content), ..) => content,
+                (None, Some(bucket), Some(length)) => {
+                    Content::Object(ObjectContent { bucket: bucket.clone(), tenant, key, length })
+                }
+                (None, ..) => return Err(Problem::not_found("artifact of the output", name)),
+            }
         }
         None => Content::Value(bytes_of(&entry["value"], &entry["metadata"])),
     };
-    respond(content, &media_type(entry), headers)
+    respond(content, &media_type(entry), headers).await
 }
 
 /// Returns the key of an artifact, which is its checksum. One that is not uploaded yet is not available.
@@ -109,13 +114,18 @@ fn drill(entry: &Value) -> Vec<String> {
     segments.filter_map(|segment| segment.as_str().map(str::to_owned)).collect()
 }
 
+/// Opens the file of an artifact, or reads a part of its value. Only for a part, a copy is fetched into the data folder: others are
+/// passed on as they arrive.
 fn open_artifact(
-    app: &App,
+    artifacts: &Artifacts,
     tenant: &Tenant,
     key: &str,
     drill: &[String],
 ) -> Result<Option<Content>, Problem> {
-    let Some(mut file) = app.artifacts().open(tenant, key)? else { return Ok(None) };
+    if !drill.is_empty() {
+        artifacts.fetch_missing(tenant, key).map_err(|error| Problem::unavailable(error.to_string()))?;
+    }
+    let Some(mut file) = artifacts.open(tenant, key)? else { return Ok(None) };
     let length = file.metadata().map_err(Problem::internal)?.len();
     if drill.is_empty() {
         return Ok(Some(Content::File(file, length)));

@@ -1,6 +1,7 @@
 //! Bytes with `Range`: values in memory, and files that are read part by part.
 
-use crate::problem::Problem;
+use crate::objects::Bucket;
+use crate::problem::{Problem, ProblemCode};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,9 +9,13 @@ use futures_util::stream;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
+use std::sync::Arc;
+use windlass_store::Tenant;
 
 /// Bytes of a file that are read at a time.
 const PART: usize = 64 << 10;
+/// Seconds after which a client may retry while the bucket cannot be read.
+const RETRY_SECONDS: u64 = 5;
 
 /// Bytes of an output or a log.
 #[derive(Debug)]
@@ -18,6 +23,16 @@ pub(in crate::routes) enum Content {
     Value(Vec<u8>),
     /// A file and its length. It never changes.
     File(File, u64),
+    /// An artifact whose only copy is in the bucket.
+    Object(ObjectContent),
+}
+
+#[derive(Debug)]
+pub(in crate::routes) struct ObjectContent {
+    pub bucket: Arc<Bucket>,
+    pub tenant: Tenant,
+    pub key: String,
+    pub length: u64,
 }
 
 impl Content {
@@ -25,10 +40,11 @@ impl Content {
         match self {
             Content::Value(bytes) => bytes.len() as u64,
             Content::File(_, length) => *length,
+            Content::Object(object) => object.length,
         }
     }
 
-    fn body(self, range: &Range<u64>) -> Result<Body, Problem> {
+    async fn body(self, range: &Range<u64>) -> Result<Body, Problem> {
         match self {
             Content::Value(bytes) => {
                 let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
@@ -39,6 +55,14 @@ impl Content {
                 file.seek(SeekFrom::Start(range.start)).map_err(Problem::internal)?;
                 let left = range.end - range.start;
                 Ok(Body::from_stream(stream::try_unfold((file, left), read_part)))
+            }
+            Content::Object(ObjectContent { bucket, tenant, key, length }) => {
+                let read = bucket.read(&tenant, &key, length, range.clone()).await;
+                let pieces = read.map_err(|error| {
+                    let message = format!("the artifact cannot be read at the moment: {error}");
+                    Problem::new(ProblemCode::Unavailable, message).retry_after(RETRY_SECONDS)
+                })?;
+                Ok(Body::from_stream(pieces))
             }
         }
     }
@@ -62,7 +86,7 @@ async fn read_part((file, left): (File, u64)) -> io::Result<Option<(Bytes, (File
 }
 
 /// Responds with the content, or with the part of it that the request asks for.
-pub(in crate::routes) fn respond(
+pub(in crate::routes) async fn respond(
     content: Content,
     media_type: &HeaderValue,
     headers: &HeaderMap,
@@ -78,7 +102,7 @@ pub(in crate::routes) fn respond(
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, limits).into_response());
         }
     };
-    let mut response = content.body(&range)?.into_response();
+    let mut response = content.body(&range).await?.into_response();
     *response.status_mut() = status;
     let fields = response.headers_mut();
     fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));

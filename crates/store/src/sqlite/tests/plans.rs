@@ -1,7 +1,7 @@
 //! Lists are read along an index: what they cost does not grow with what is stored.
 
 use super::Folder;
-use crate::sqlite::{chain, connect, executions, lists, mail, registry, schedules, tasks, timers};
+use crate::sqlite::{chain, connect, executions, lists, mail, objects, registry, schedules, tasks, timers};
 use crate::{Query, Tenant, WorkflowId};
 use rusqlite::{Connection, StatementStatus};
 use windlass_kernel::ExecutionId;
@@ -39,6 +39,9 @@ fn no_list_reads_a_whole_table() {
         lists::OFFERS_OF,
         tasks::TASKS,
         registry::AWAITED,
+        objects::NEXT_TENANT,
+        objects::DUE,
+        objects::AWAITED,
         lists::UNFINISHED,
         lists::STOPS,
         mail::INBOX,
