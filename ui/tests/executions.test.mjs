@@ -26,6 +26,24 @@ test('home lists what waits, runs and failed, and an approval is answered there'
   await at.server.api('POST', `/executions/${long.execution}/cancel`, {});
 });
 
+test('home lists executions at a gate and paused ones, and lets them go on', async () => {
+  const gate = await at.server.run(GATE);
+  const long = await at.server.start(LONG);
+  await at.server.api('POST', `/executions/${long.execution}/pause`, { reason: 'fog' });
+  await at.signedIn(async (page) => {
+    const waiting = page.getByRole('region', { name: 'Waiting for you' });
+    await waiting.getByText(/It was paused by .*: fog/).waitFor();
+    await waiting.getByRole('button', { name: 'Resume' }).click();
+    await waiting.getByText(/It was paused by/).waitFor({ state: 'detached' });
+    await waiting.locator(`a[href$="${gate.execution}"]`).waitFor();
+    await waiting.getByLabel('window').fill('open');
+    await waiting.getByRole('button', { name: 'Set in the context' }).click();
+    await waiting.locator(`a[href$="${gate.execution}"]`).waitFor({ state: 'detached' });
+    assert.equal((await at.server.api('GET', `/executions/${gate.execution}/status`)).body.status, 'completed');
+  });
+  await at.server.api('POST', `/executions/${long.execution}/cancel`, { force: true });
+});
+
 test('a failure names its place, and a retry shows first what runs again', async () => {
   const { execution } = await at.server.run(FAILING);
   await at.signedIn(async (page) => {
@@ -40,6 +58,24 @@ test('a failure names its place, and a retry shows first what runs again', async
     await page.locator('.title .status.completed').waitFor();
     await page.getByText('retry of').waitFor();
     at.server.remove('repaired');
+    const retried = new URL(page.url()).pathname.split('/')[2];
+    await at.open(page, `/executions/${execution}/children`);
+    await page.getByRole('region', { name: 'Children and retries' }).locator(`a[href$="${retried}"]`).waitFor();
+  });
+});
+
+test('a retry runs under the latest version of the workflow when it is chosen', async () => {
+  const { workflow, execution } = await at.server.run(FAILING.replace('name: fragile', 'name: mended'));
+  await at.server.api('PUT', `/workflows/${workflow}`, FAILING.replace('name: fragile', 'name: mended').replace(/test -e repaired.*'/, "echo mended'"));
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.getByRole('button', { name: 'Retry …' }).click();
+    await page.getByLabel('Definition').selectOption('latest');
+    await page.getByText('1 result is kept. 1 firing runs again').waitFor();
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.waitForURL((url) => !url.pathname.includes(execution));
+    await page.locator('.title .status.completed').waitFor();
+    await page.getByText('playbook version 2').waitFor();
   });
 });
 
@@ -74,6 +110,74 @@ test('a loop is a counter with iterations to look into, and a route that was not
   });
 });
 
+/** The sentence beside a step in the tab of steps. */
+const reason = async (page, name) => page.getByRole('region', { name: 'Steps' }).locator('summary', { has: page.locator('strong', { hasText: new RegExp(`^${name}$`) }) }).first().innerText();
+
+test('a conditional, a failure and an error route are explained with the values that they saw', async () => {
+  const { execution } = await at.server.run(
+    `
+name: choices
+nodes:
+  - {id: start, type: trigger, config: {manualConfig: {inputPayload: {type: object, properties: {size: {type: integer}}}}}}
+  - {id: weigh, type: conditional, config: {conditions: [{id: heavy, variable: inputs.size, operator: greater_than, value: 10}], defaultBranch: light}}
+  - {id: crane, type: shell, config: {command: 'true'}}
+  - {id: hook, type: shell, config: {command: exit 4}}
+  - {id: sorry, type: shell, config: {command: 'true'}}
+  - {id: stow, type: shell, config: {command: 'true'}}
+edges:
+  - {source: start, target: weigh}
+  - {source: weigh, target: crane, sourceHandle: heavy}
+  - {source: weigh, target: hook, sourceHandle: light}
+  - {source: crane, target: sorry, sourceHandle: error}
+  - {source: hook, target: stow}
+settings: {failureMode: continue_on_error}
+`,
+    { size: 3 },
+  );
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/steps`);
+    await page.getByText('weigh chose light, not heavy: “inputs.size greater than 10” was false; inputs.size was 3.').waitFor();
+    assert.match(await reason(page, 'sorry'), /No taken route leads to it\. crane before it was skipped\./);
+    assert.match(await reason(page, 'stow'), /A step before it failed or was skipped\. hook before it failed\./);
+    await at.open(page, `/executions/${execution}/graph?step=crane`);
+    await page.getByRole('region', { name: 'crane' }).getByText('inputs.size was 3').waitFor();
+  });
+});
+
+test('a step that waits says for what: a limit, a delay, a backoff, a release', async () => {
+  const limited = await at.server.start(`
+name: limited
+settings: {maxParallel: 1}
+nodes:
+  - {id: start, type: trigger}
+  - {id: one, type: shell, config: {command: sleep 600}}
+  - {id: two, type: shell, config: {command: sleep 600}}
+edges:
+  - {source: start, target: one}
+  - {source: start, target: two}
+`);
+  const waits = await at.server.start(`
+name: patient
+nodes:
+  - {id: start, type: trigger}
+  - {id: ebb, type: delay, config: {duration: 600000}}
+  - {id: flaky, type: shell, config: {command: exit 1}, retryPolicy: {maxRetries: 3, initialDelayMs: 600000, maxDelayMs: 600000}}
+edges:
+  - {source: start, target: ebb}
+  - {source: start, target: flaky}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${limited.execution}/steps`);
+    await page.getByText('It waits for the end of other steps: the limit on parallel steps of the execution is reached.').waitFor();
+    await at.server.api('POST', `/executions/${limited.execution}/pause`, {});
+    await page.getByText('The execution is paused: it begins after someone resumes it.').first().waitFor();
+    await at.open(page, `/executions/${waits.execution}/steps`);
+    await page.getByText(/It waits until \w+ \d+, \d{4}/).waitFor();
+    await page.getByText(/Attempt 1 failed; another one follows at /).waitFor();
+  });
+  for (const { execution } of [limited, waits]) await at.server.api('POST', `/executions/${execution}/cancel`, { force: true });
+});
+
 test('the timeline has a row for each iteration, and a part of it can be enlarged', async () => {
   const { execution } = await at.server.run(IMPORT);
   await at.signedIn(async (page) => {
@@ -86,6 +190,12 @@ test('the timeline has a row for each iteration, and a part of it can be enlarge
     await page.getByRole('button', { name: 'fetch', exact: true }).waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'All', exact: true }).click();
     await page.getByRole('button', { name: 'fetch', exact: true }).waitFor();
+    const axis = await page.locator('.axis').boundingBox();
+    await page.mouse.move(axis.x + axis.width * 0.9, axis.y + 5);
+    await page.mouse.down();
+    await page.mouse.move(axis.x + axis.width - 1, axis.y + 5, { steps: 3 });
+    await page.mouse.up();
+    await page.getByRole('button', { name: 'fetch', exact: true }).waitFor({ state: 'detached' });
   });
 });
 
@@ -93,7 +203,7 @@ test('a gate is opened in place', async () => {
   const { execution } = await at.server.run(GATE);
   await at.signedIn(async (page) => {
     await at.open(page, `/executions/${execution}`);
-    await page.getByText('It waits at its gate, which reads window of the context.').waitFor();
+    await page.getByText('It waits at its gate, which reads window (not set) of the context.').waitFor();
     await page.getByLabel('window').fill('open');
     await page.getByRole('button', { name: 'Set in the context' }).click();
     await page.locator('.title .status.completed').waitFor();
@@ -254,10 +364,13 @@ edges: [{source: start, target: sub}]
 `);
   await at.signedIn(async (page) => {
     await at.open(page, `/executions/${execution}/children`);
-    await page.getByRole('region', { name: 'Children' }).getByRole('link', { name: 'part' }).click();
+    await page.getByRole('region', { name: 'Children and retries' }).getByRole('link', { name: 'part' }).click();
     await page.getByRole('heading', { name: 'part' }).waitFor();
     await page.getByRole('link', { name: 'parent', exact: true }).click();
     await page.getByRole('heading', { name: 'parent' }).waitFor();
+    await page.locator('.step', { hasText: 'sub' }).click();
+    await page.getByRole('region', { name: 'sub' }).getByRole('link', { name: 'a child execution' }).click();
+    await page.getByRole('heading', { name: 'part' }).waitFor();
   });
 });
 

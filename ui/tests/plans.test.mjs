@@ -168,6 +168,27 @@ test('an execution of a plan is shown in its words while it waits, runs and ends
   });
 });
 
+test('a file that is still uploaded, or whose upload failed, is no link', async () => {
+  const { execution } = await ids();
+  await at.signedIn(async (page) => {
+    let artifact = { ready: false };
+    await page.route(`**/plan-executions/${execution}`, async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      Object.assign(body.status.outputs.find(({ name }) => name === 'blob'), { artifact });
+      await route.fulfill({ response: answer, json: body });
+    });
+    await at.open(page, `/executions/${execution}/plan`);
+    const row = page.getByRole('region', { name: 'Outputs', exact: true }).locator('tr', { hasText: 'blob' });
+    await row.getByText('being uploaded').waitFor();
+    assert.equal(await row.getByRole('link', { name: /Download/ }).count(), 0);
+    artifact = { ready: false, size: 50_000, checksum: 'ff', error: 'the worker is <b>gone</b>' };
+    await page.reload();
+    await row.getByText('not available: the worker is <b>gone</b>').waitFor();
+    assert.equal(await row.getByRole('link', { name: /Download/ }).count(), 0);
+  });
+});
+
 test('a failed step of a plan shows its error, and what depends on it why it did not run', async () => {
   const { failed } = await ids();
   await at.signedIn(async (page) => {

@@ -19,7 +19,9 @@ test('a link signs in once, and a token by itself', async () => {
   await page.getByLabel('Token').waitFor();
   await page.goto(link);
   await page.getByText('was used before or has expired').waitFor();
-  await page.getByLabel('Token').fill('wdl_wrong');
+  const revoked = (await at.server.api('POST', '/tokens', { name: 'former', role: 'viewer' })).body;
+  await at.server.api('DELETE', `/tokens/${revoked.id}`);
+  await page.getByLabel('Token').fill(revoked.token);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('unknown, expired or revoked').waitFor();
   await page.getByLabel('Token').fill(at.server.token);

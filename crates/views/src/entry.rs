@@ -9,12 +9,12 @@ use crate::history::History;
 use crate::large::AnswerBudget;
 use crate::place::ErrorPlace;
 use crate::response::{Facts, Leases};
-use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution};
-use crate::wire::time;
+use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution, NodeWait, NodeWaitReason};
+use crate::wire::{execution_id, time};
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, SkipReason};
+use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, RunState, SkipReason};
 use windlass_protocol::{Pipeline, TaskTry};
 
 /// The names of a step in the workflow document.
@@ -108,7 +108,27 @@ fn course(
             Some(End::Skipped(reason)) => reason.map(skip_reason),
             _ => None,
         },
+        waits: firing.end.is_none().then(|| node_wait(history, &facts.leases, firing)).flatten(),
+        child_execution_id: firing.child.map(execution_id),
     }
+}
+
+/// Returns what a firing that has not ended waits for, unless something works on it.
+fn node_wait(history: &History, leases: &Leases, firing: &Firing) -> Option<NodeWait> {
+    let until = |at: &Millis| Some(time(*at));
+    let (is_held, is_leased) = (history.state().head.held, leases.contains_key(&firing.run));
+    let (reason, until) = match &history.state().run(firing.run)?.state {
+        RunState::Ready { .. } if is_held => (NodeWaitReason::Hold, None),
+        RunState::Ready { .. } => (NodeWaitReason::Parallel, None),
+        RunState::Offered { .. } if is_leased => return None,
+        RunState::Offered { .. } if is_held => (NodeWaitReason::Hold, None),
+        RunState::Offered { .. } => (NodeWaitReason::Slot, None),
+        RunState::Waiting { until: at, .. } => (NodeWaitReason::Target, until(at)),
+        RunState::Backoff { until: at } => (NodeWaitReason::Backoff, until(at)),
+        RunState::Delayed { until: at } => (NodeWaitReason::Delay, until(at)),
+        RunState::Manual { .. } | RunState::Child { .. } | RunState::Looping(_) => return None,
+    };
+    Some(NodeWait { reason, until })
 }
 
 /// Returns the status of a node in the workflow document.

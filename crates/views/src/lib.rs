@@ -48,7 +48,8 @@ pub use response::{
 };
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
-    NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TaskRef, TriggerType, Waiting, WaitingKind,
+    NodeProgress, NodeStatus, NodeWait, NodeWaitReason, Progress, Quarantined, Shortened, TaskRef,
+    TriggerType, Waiting, WaitingKind,
 };
 pub use stream::{Message, MessageBody, MessageBuilder, position_before};
 pub use timeline::{

@@ -198,6 +198,41 @@ pub struct Course {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub skip_reason: Option<&'static str>,
+    /// While it has not begun, or waits for a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waits: Option<NodeWait>,
+    /// The newest execution that it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub child_execution_id: Option<String>,
+}
+
+/// What a firing waits for, apart from people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct NodeWait {
+    pub reason: NodeWaitReason,
+    /// Of a delay, of a backoff, and of a target that is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub until: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeWaitReason {
+    /// The release of the execution, which is paused.
+    Hold,
+    /// The end of other steps: the limit on parallel steps of the execution is reached.
+    Parallel,
+    /// A free slot of a worker.
+    Slot,
+    /// The readiness of its target.
+    Target,
+    /// The next attempt.
+    Backoff,
+    /// A time.
+    Delay,
 }
 
 /// Progress as the node reports it.

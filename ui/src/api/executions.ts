@@ -88,6 +88,10 @@ export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']
 
 export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
 
+/** What an execution waits for, without its results. */
+export const useExecutionStatus = (id: string) =>
+  useQuery<Schemas['Standing'], ApiError>({ queryKey: ['execution', id, 'status'], queryFn: () => api.get(`/executions/${id}/status`), refetchInterval: LIVE_MS });
+
 export function useTasks(mine = true) {
   return useQuery<Schemas['TaskList'], ApiError>({
     queryKey: ['tasks', mine],

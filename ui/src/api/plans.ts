@@ -47,11 +47,19 @@ export interface PlanSpec {
 
 export type Plan = Omit<Schemas['PlanView'], 'spec'> & { spec: PlanSpec };
 
+/** A file. It can be downloaded once it is ready; an error is the reason why it will not be. */
+export interface PlanArtifact {
+  size?: number | null;
+  checksum?: string | null;
+  ready: boolean;
+  error?: string | null;
+}
+
 /** An output or a log: a value, or a file to download. */
 export interface PlanOutput {
   name: string;
   value?: unknown;
-  artifact?: { size: number; checksum: string; ready: boolean };
+  artifact?: PlanArtifact;
   metadata?: Record<string, string>;
   stepRef?: { stepID: string; outputName: string };
   drill?: (string | number)[];

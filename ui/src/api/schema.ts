@@ -1451,6 +1451,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workers/artifacts/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fetch an artifact for a unit of work
+         * @description For `windlass worker`. The answer has the type `application/octet-stream`, or is a reply of the protocol that says why
+         *     there are no bytes.
+         */
+        get: operations["get_worker_artifact"];
+        /**
+         * Store an artifact of a unit of work
+         * @description For `windlass worker`. The key is `sha256:` and the digest of the bytes; other bytes are refused. After the reply a crash
+         *     does not lose them.
+         */
+        put: operations["put_worker_artifact"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers/calls": {
         parameters: {
             query?: never;
@@ -2122,6 +2148,10 @@ export interface components {
             progress?: components["schemas"]["NodeProgress"];
             /** @description `not_taken`, `upstream` or `condition`. */
             skipReason?: string;
+            /** @description While it has not begun, or waits for a time. */
+            waits?: components["schemas"]["NodeWait"];
+            /** @description The newest execution that it started. */
+            childExecutionId?: string;
         };
         DeadLetterList: {
             /** @description Newest first */
@@ -2809,6 +2839,17 @@ export interface components {
             /** @description Outputs of the node, by `sourceHandle` */
             handles: components["schemas"]["NodeHandleView"][];
         };
+        /** @description What a firing waits for, apart from people. */
+        NodeWait: {
+            reason: components["schemas"]["NodeWaitReason"];
+            /**
+             * Format: date-time
+             * @description Of a delay, of a backoff, and of a target that is not ready.
+             */
+            until?: string;
+        };
+        /** @enum {string} */
+        NodeWaitReason: "hold" | "parallel" | "slot" | "target" | "backoff" | "delay";
         OffsetPagination: {
             limit: number;
             offset: number;
@@ -13637,6 +13678,204 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookSecretView"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
+    get_worker_artifact: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Session of the worker */
+                "windlass-session": string;
+                /** @description Unit that the session holds, as JSON */
+                "windlass-unit": string;
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path: {
+                /** @description `sha256:` and 64 hexadecimal digits */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
+    put_worker_artifact: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Session of the worker */
+                "windlass-session": string;
+                /** @description Unit that the session holds, as JSON */
+                "windlass-unit": string;
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path: {
+                /** @description `sha256:` and 64 hexadecimal digits */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request is not valid */

@@ -7,7 +7,7 @@ import { useAddress, useLater } from '../parts/address';
 import { Empty, More, Result, Title } from '../parts/basics';
 import { Bulk, type BulkKind } from '../parts/Bulk';
 import { ExecutionTable } from '../parts/ExecutionTable';
-import { shortId, statusName } from '../parts/words';
+import { localTime, shortId, statusName } from '../parts/words';
 
 const STATUSES = ['open', 'queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
 const DIALECTS = ['workflow', 'playbook', 'actions', 'plan'];
@@ -94,7 +94,46 @@ function NoExecution({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-function Filters({ query, change }: { query: URLSearchParams; change: (changes: Record<string, string | undefined>) => void }) {
+interface FilterProps {
+  query: URLSearchParams;
+  change: (changes: Record<string, string | undefined>) => void;
+}
+
+const OTHER = 'other';
+
+/** The time of creation: a period until now, or one with a beginning and an end. */
+function Created({ query, change }: FilterProps) {
+  const since = query.get('since') ?? '';
+  const until = query.get('until') ?? '';
+  const isOther = until !== '' || (since !== '' && !PERIODS[since]);
+  const choose = (chosen: string) => change({ since: chosen === OTHER ? sinceTime('1d') : chosen, until: undefined });
+  const time = (label: string, key: 'since' | 'until', value: string) => (
+    <label>
+      {label}
+      <input type="datetime-local" value={value && localTime(value)} onChange={(event) => change({ [key]: event.target.value && new Date(event.target.value).toISOString() })} />
+    </label>
+  );
+  return (
+    <>
+      <label>
+        Created
+        <select value={isOther ? OTHER : since} onChange={(event) => choose(event.target.value)}>
+          <option value="">any</option>
+          {Object.entries(PERIODS).map(([key, [name]]) => (
+            <option key={key} value={key}>
+              {name}
+            </option>
+          ))}
+          <option value={OTHER}>between …</option>
+        </select>
+      </label>
+      {isOther && time('from', 'since', sinceTime(since) ?? '')}
+      {isOther && time('to', 'until', until)}
+    </>
+  );
+}
+
+function Filters({ query, change }: FilterProps) {
   const workflows = useWorkflows().data?.pages.flatMap((page) => page.workflows) ?? [];
   const select = (label: string, key: string, options: readonly (readonly [string, string])[]) => (
     <label>
@@ -115,7 +154,7 @@ function Filters({ query, change }: { query: URLSearchParams; change: (changes: 
       <input type="search" aria-label="Search executions" placeholder="Name or id" size={16} value={query.get('text') ?? ''} onChange={(event) => change({ text: event.target.value })} />
       {select('Status', 'status', STATUSES.map((status) => [status, statusName(status)]))}
       {select('Workflow', 'workflow', workflows.map(({ id, name }) => [id, name]))}
-      {select('Created', 'since', Object.entries(PERIODS).map(([key, [name]]) => [key, name]))}
+      <Created query={query} change={change} />
       {select('Dialect', 'dialect', DIALECTS.map((name) => [name, name]))}
       {select('Trigger', 'trigger', TRIGGERS.map((name) => [name, name]))}
       <label>

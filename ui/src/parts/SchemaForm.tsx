@@ -3,6 +3,7 @@ import { type ChangeEvent, type ReactNode, useId } from 'react';
 import { useSecrets } from '../api/administration';
 import { useCan } from '../api/shared';
 import { parseInput, type Schema, showInput, typeOf } from './inputs';
+import { localTime } from './words';
 
 export type Texts = Record<string, string>;
 
@@ -116,9 +117,7 @@ function Control({ schema, text, change, id }: FieldProps & { id: string }) {
 
 /** A local time, sent with its zone. */
 function DateTime({ id, text, change }: { id: string; text: string; change: (text: string) => void }) {
-  const at = new Date(text);
-  const local = Number.isNaN(at.getTime()) ? '' : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  return <input id={id} type="datetime-local" value={local} onChange={(event) => change(event.target.value ? new Date(event.target.value).toISOString() : '')} />;
+  return <input id={id} type="datetime-local" value={localTime(text)} onChange={(event) => change(event.target.value ? new Date(event.target.value).toISOString() : '')} />;
 }
 
 /** A secret is passed by its name; its value stays at the server. */

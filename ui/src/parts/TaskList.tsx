@@ -3,11 +3,10 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { api, type Task } from '../api/client';
 import { useCan, useChange, useSession } from '../api/shared';
-import { Empty, Problem, Time } from './basics';
+import { Problem, Time } from './basics';
 import { text } from './words';
 
 export function TaskList({ tasks }: { tasks: readonly Task[] }) {
-  if (tasks.length === 0) return <Empty title="Nothing waits for an answer of yours." />;
   return (
     <>
       {tasks.map((task) => (

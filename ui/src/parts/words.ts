@@ -17,6 +17,12 @@ export function relative(at: string, now: number): string {
 
 export const exact = (at: string): string => EXACT.format(new Date(at));
 
+/** A time as `datetime-local` fields have it: in the zone of the viewer, without seconds. Empty if it is not a time. */
+export function localTime(at: string | number): string {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? '' : new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;

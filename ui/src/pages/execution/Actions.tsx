@@ -16,6 +16,7 @@ export function Actions({ execution, step }: { execution: Execution; step: strin
   const [, navigate] = useLocation();
   const close = () => setOpen(undefined);
   const isOver = execution.completedAt !== undefined;
+  const isPlan = execution.dialect === 'plan';
   const isPaused = execution.waitingFor?.some(({ kind, childId }) => kind === 'pause' && !childId);
   const button = (name: string, run: () => void, tone = '') => (
     <button type="button" className={tone} onClick={run}>
@@ -33,7 +34,7 @@ export function Actions({ execution, step }: { execution: Execution; step: strin
       {open === 'cancel' && <Cancel id={id} close={close} />}
       {open === 'pause' && <Pause id={id} close={close} />}
       {open === 'patch' && <Patch execution={execution} close={close} />}
-      {typeof open === 'object' && <Retry id={id} from={open.retryFrom} close={close} />}
+      {typeof open === 'object' && <Retry id={id} from={open.retryFrom} version={isPlan ? undefined : (execution.workflowVersion ?? undefined)} close={close} />}
     </>
   );
 }

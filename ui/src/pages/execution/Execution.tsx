@@ -107,12 +107,13 @@ function GraphTab({ id, chosen, choose }: { id: string; chosen: string | undefin
   );
 }
 
+/** Executions that it started, and retries of it. */
 function Children({ id }: { id: string }) {
   const found = useExecutions({ parentExecutionId: id }, 50);
   const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
   return (
-    <Section title="Children" aside={<Link href={`/executions?parent=${id}`}>as a list with filters</Link>}>
-      {executions.length > 0 ? <ExecutionTable executions={executions} /> : <Empty title="It has started no other execution." />}
+    <Section title="Children and retries" aside={<Link href={`/executions?parent=${id}`}>as a list with filters</Link>}>
+      {executions.length > 0 ? <ExecutionTable executions={executions} /> : <Empty title="It has started no other execution, and was not retried." />}
     </Section>
   );
 }

@@ -1,16 +1,17 @@
 // The iterations of a loop: a counter for each status, a mark for each iteration, and what became of the chosen one.
 import { useState } from 'react';
-import type { Execution, NodeExecution } from '../../api/client';
+import { Link } from 'wouter';
+import type { NodeExecution } from '../../api/client';
 import { useAddress } from '../../parts/address';
 import { StatusMark } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { duration, plural } from '../../parts/words';
 import { Failure } from './Failure';
-import { why } from './why';
+import { type Course, why } from './why';
 
 const SHOWN_MAX = 300;
 
-export function Iterations({ node, execution }: { node: NodeExecution; execution: Execution }) {
+export function Iterations({ node, course }: { node: NodeExecution; course: Course }) {
   const [query, change] = useAddress();
   const iterations = node.iterations ?? [];
   const counts = Map.groupBy(iterations, ({ status }) => status);
@@ -49,8 +50,9 @@ export function Iterations({ node, execution }: { node: NodeExecution; execution
             <strong>
               {node.nodeName}[{chosen.index}]
             </strong>{' '}
-            <StatusMark status={chosen.status} /> <span className="faint">{why({ ...node, ...chosen, path: [...(node.path ?? []), chosen.index ?? 0] }, execution)}</span>
+            <StatusMark status={chosen.status} /> <span className="faint">{why({ ...node, ...chosen, path: [...(node.path ?? []), chosen.index ?? 0] }, course)}</span>
           </p>
+          {chosen.childExecutionId && <Link href={`/executions/${chosen.childExecutionId}`}>its child execution</Link>}
           {chosen.error && <Failure error={chosen.error} />}
           {chosen.output !== undefined && <Json value={chosen.output} label={`the output of iteration ${chosen.index}`} />}
         </div>

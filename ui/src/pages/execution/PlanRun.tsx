@@ -1,12 +1,12 @@
 // An execution of a plan in its own words: phases, how inputs were bound, outputs and files of the plan and of its steps.
 import { Link } from 'wouter';
 import { api, type Execution } from '../../api/client';
-import { useExecutionGraph } from '../../api/executions';
-import { type PlanExecutionStatus, type PlanInput, type PlanOutput, type PlanStepStatus, type Plan, usePlanExecution } from '../../api/plans';
+import { type PlanArtifact, type PlanExecutionStatus, type PlanInput, type PlanOutput, type PlanStepStatus, type Plan, usePlanExecution } from '../../api/plans';
 import { useAddress } from '../../parts/address';
 import { Empty, Loading, Problem, Section, StatusMark, Table } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { bytes, text, withoutColours } from '../../parts/words';
+import { useCourse } from './course';
 import { Failure } from './Failure';
 import { why } from './why';
 
@@ -124,15 +124,19 @@ function Outputs({ outputs, path, none }: { outputs: readonly PlanOutput[]; path
         { name: 'Value', isWide: true, show: ({ artifact, value }) => (artifact ? <ArtifactText artifact={artifact} /> : <Short value={value} />) },
         ...(hasSource ? [{ name: 'From', show: (output: PlanOutput) => <Source output={output} /> }] : []),
         { name: 'Kind', show: ({ metadata }) => metadata?.['contentType'] },
-        { name: 'File', show: ({ name, artifact }) => (artifact && !artifact.ready ? <span className="faint">not ready</span> : <Download path={`${path}/${encodeURIComponent(name)}`} name={name} />) },
+        { name: 'File', show: ({ name, artifact }) => (artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/${encodeURIComponent(name)}`} name={name} />) },
       ]}
     />
   );
 }
 
-const ArtifactText = ({ artifact: { size, checksum } }: { artifact: NonNullable<PlanOutput['artifact']> }) => (
-  <span title={`SHA-256 ${checksum}`}>{bytes(size)}</span>
+const ArtifactText = ({ artifact: { size, checksum } }: { artifact: PlanArtifact }) => (
+  <span title={checksum ? `SHA-256 ${checksum}` : undefined}>{size == null ? 'a file' : bytes(size)}</span>
 );
+
+/** A file that is still uploaded, or that will never be there. */
+const NotReady = ({ artifact: { error } }: { artifact: PlanArtifact }) =>
+  error ? <StatusMark status="failed" text={`not available: ${withoutColours(error)}`} /> : <StatusMark status="finalizing" text="being uploaded" />;
 
 const Download = ({ path, name, query }: { path: string; name: string; query?: Record<string, string> }) => (
   <a href={api.address(path, query)} download={name} aria-label={`Download ${name}`}>
@@ -158,7 +162,7 @@ function Short({ value }: { value: unknown }) {
 
 function Step({ execution, step, isOpen }: { execution: Execution; step: PlanStepStatus; isOpen: boolean }) {
   const path = `/plan-executions/${execution.executionId}/steps/${encodeURIComponent(step.id)}`;
-  const graph = useExecutionGraph(execution.executionId).data;
+  const course = useCourse(execution);
   const node = execution.nodeExecutions.findLast(({ nodeId }) => nodeId === step.id);
   const logs = (step.logs ?? []).filter(({ value, artifact }) => artifact || value);
   const hasParts = (step.inputs?.length ?? 0) + (step.outputs?.length ?? 0) + logs.length > 0;
@@ -166,7 +170,7 @@ function Step({ execution, step, isOpen }: { execution: Execution; step: PlanSte
     <details open={isOpen}>
       <summary>
         <StatusMark status={step.phase} /> <strong>{step.id}</strong>
-        <span className="faint">{node && why(node, execution, graph)}</span>
+        <span className="faint">{node && why(node, course)}</span>
       </summary>
       {node?.error ? <Failure error={node.error} /> : step.error && <div className="problem">{withoutColours(step.error)}</div>}
       {step.inputs && step.inputs.length > 0 && (
@@ -187,7 +191,8 @@ function Step({ execution, step, isOpen }: { execution: Execution; step: PlanSte
       {logs.map(({ stream, value, artifact }) => (
         <div key={stream}>
           <h3>
-            {stream} {artifact && <ArtifactText artifact={artifact} />} <Download path={`${path}/logs`} name={`${step.id}.${stream}.log`} query={{ stream }} />
+            {stream} {artifact && <ArtifactText artifact={artifact} />}{' '}
+            {artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/logs`} name={`${step.id}.${stream}.log`} query={{ stream }} />}
           </h3>
           {typeof value === 'string' && (
             <pre className="source" tabIndex={0} role="region" aria-label={`${stream} of ${step.id}`}>

@@ -1,6 +1,7 @@
-import { useEffect } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useLocation } from 'wouter';
-import { api, type Schemas } from '../../api/client';
+import { api, type ApiError, type Schemas } from '../../api/client';
 import { useChange } from '../../api/shared';
 import { Loading, Problem } from '../../parts/basics';
 import { Dialog } from '../../parts/Dialog';
@@ -11,16 +12,23 @@ type Preview = Schemas['RetryPreview'];
 const SHOWN_MAX = 50;
 
 /** Retries an execution as a new one, after a preview of what is kept and what runs again. */
-export function Retry({ id, from, close }: { id: string; from: string | null; close: () => void }) {
+interface RetryProps {
+  id: string;
+  /** The step that runs again with all that follow it; none: what did not complete. */
+  from: string | null;
+  version: number | undefined;
+  close: () => void;
+}
+
+export function Retry({ id, from, version, close }: RetryProps) {
   const [, navigate] = useLocation();
-  const body = from === null ? {} : { fromNode: from };
-  const preview = useChange(() => api.post<Preview>(`/executions/${id}/retry`, { ...body, dryRun: true }));
+  const [isLatest, setLatest] = useState(false);
+  const body = { ...(from !== null && { fromNode: from }), ...(isLatest && { version: 'latest' }) };
+  const preview = useQuery<Preview, ApiError>({ queryKey: ['retry', id, body], queryFn: () => api.post(`/executions/${id}/retry`, { ...body, dryRun: true }), retry: false, gcTime: 0 });
   const retry = useChange(
     () => api.post<Schemas['Retried']>(`/executions/${id}/retry`, body),
     ({ executionId }) => navigate(`/executions/${executionId}`),
   );
-  const { mutate } = preview;
-  useEffect(() => mutate(undefined), [mutate]);
   const found = preview.data;
   return (
     <Dialog
@@ -32,6 +40,15 @@ export function Retry({ id, from, close }: { id: string; from: string | null; cl
         </button>
       }
     >
+      {version !== undefined && (
+        <div className="field">
+          <label htmlFor="retry-version">Definition</label>
+          <select id="retry-version" value={isLatest ? 'latest' : 'same'} onChange={(event) => setLatest(event.target.value === 'latest')}>
+            <option value="same">version {version}, as before</option>
+            <option value="latest">the latest version</option>
+          </select>
+        </div>
+      )}
       {preview.isPending && <Loading />}
       {preview.error && <Problem error={preview.error} />}
       {found && <PreviewList found={found} />}

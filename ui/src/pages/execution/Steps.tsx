@@ -2,19 +2,20 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, NodeExecution } from '../../api/client';
-import { useExecutionGraph } from '../../api/executions';
 import { Empty, Section, StatusMark } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { pathText, plural } from '../../parts/words';
+import { useCourse } from './course';
 import { Failure } from './Failure';
 import { Iterations } from './Iterations';
-import { unreached, why } from './why';
+import { type Course, unreached, why } from './why';
 
 const SHOWN_MAX = 200;
 const STATUSES = ['failed', 'running', 'retrying', 'pending', 'skipped', 'completed'];
 
 export function Steps({ execution, chosen, choose }: { execution: Execution; chosen: string | undefined; choose: (step: string) => void }) {
-  const graph = useExecutionGraph(execution.executionId).data;
+  const course = useCourse(execution);
+  const { graph } = course;
   const [search, setSearch] = useState('');
   const [status, setStatus] = useState('');
   const isShown = (name: string, of: string) => name.toLowerCase().includes(search.toLowerCase()) && (!status || of === status);
@@ -42,14 +43,14 @@ export function Steps({ execution, chosen, choose }: { execution: Execution; cho
       </form>
       <section className="steps" aria-label="Steps">
         {nodes.slice(-SHOWN_MAX).map((node) => (
-          <Firing key={firingKey(node)} node={node} execution={execution} isOpen={nodes.length === 1} />
+          <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
         ))}
         {others.map(({ id, name, captions }) => (
           <details key={id}>
             <summary>
               <StatusMark status="pending" text="not run" /> <strong>{name}</strong>
               <span className="faint">
-                {captions[0]} · {unreached(id, execution, graph)}
+                {captions[0]} · {unreached(id, course)}
               </span>
             </summary>
           </details>
@@ -63,7 +64,8 @@ export function Steps({ execution, chosen, choose }: { execution: Execution; cho
 
 /** What is known about one step, under the graph or the timeline. */
 export function StepPanel({ execution, step, close }: { execution: Execution; step: string; close: () => void }) {
-  const graph = useExecutionGraph(execution.executionId).data;
+  const course = useCourse(execution);
+  const { graph } = course;
   const nodes = execution.nodeExecutions.filter(({ nodeId }) => nodeId === step);
   const shown = nodes.slice(-SHOWN_MAX);
   return (
@@ -80,10 +82,10 @@ export function StepPanel({ execution, step, close }: { execution: Execution; st
     >
       <div className="steps">
         {shown.map((node) => (
-          <Firing key={firingKey(node)} node={node} execution={execution} isOpen={nodes.length === 1} />
+          <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
         ))}
       </div>
-      {nodes.length === 0 && <p>{unreached(step, execution, graph)}</p>}
+      {nodes.length === 0 && <p>{unreached(step, course)}</p>}
       {nodes.length > shown.length && <p className="faint">The newest {shown.length} of {plural(nodes.length, 'firing')} are shown.</p>}
     </Section>
   );
@@ -91,8 +93,7 @@ export function StepPanel({ execution, step, close }: { execution: Execution; st
 
 const firingKey = (node: NodeExecution) => `${node.nodeId} ${node.firing} ${node.path?.join()}`;
 
-function Firing({ node, execution, isOpen }: { node: NodeExecution; execution: Execution; isOpen: boolean }) {
-  const graph = useExecutionGraph(execution.executionId).data;
+function Firing({ node, course, isOpen }: { node: NodeExecution; course: Course; isOpen: boolean }) {
   const [isShown, setShown] = useState(isOpen);
   return (
     <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
@@ -104,13 +105,18 @@ function Firing({ node, execution, isOpen }: { node: NodeExecution; execution: E
           {node.firing > 1 && ` #${node.firing}`}
         </strong>
         <span className="faint">
-          {node.nodeType} · {why(node, execution, graph)}
+          {node.nodeType} · {why(node, course)}
         </span>
       </summary>
       {isShown && (
         <>
+          {node.childExecutionId && (
+            <p>
+              It started <Link href={`/executions/${node.childExecutionId}`}>a child execution</Link>.
+            </p>
+          )}
           {node.error && <Failure error={node.error} />}
-          {node.iterations && node.iterations.length > 0 && <Iterations node={node} execution={execution} />}
+          {node.iterations && node.iterations.length > 0 && <Iterations node={node} course={course} />}
           {node.output !== undefined && <Json value={node.output} label={`the output of ${node.nodeName}`} />}
           {node.compensation && (
             <p>

@@ -1,5 +1,5 @@
 // What an execution waits for, with the answer in place.
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { api, type Execution, type Waiting } from '../../api/client';
 import { useCan, useChange } from '../../api/shared';
@@ -8,25 +8,36 @@ import { AnswerForm } from '../../parts/TaskList';
 import { pathText, text } from '../../parts/words';
 import { waitingFor } from './why';
 
-export function WaitingFor({ execution }: { execution: Execution }) {
+type Asking = Pick<Execution, 'executionId' | 'waitingFor' | 'view'>;
+
+export function WaitingFor({ execution }: { execution: Asking }) {
   const waiting = execution.waitingFor ?? [];
   if (waiting.length === 0) return null;
   return (
     <div role="group" aria-label="Waiting for people">
       {waiting.map((one, place) => (
-        <Wait key={`${one.nodeId}${pathText(one.path)}${place}`} execution={one.childId ?? execution.executionId} waiting={one} />
+        <Wait key={`${one.nodeId}${pathText(one.path)}${place}`} execution={execution} waiting={one} />
       ))}
     </div>
   );
 }
 
-function Wait({ execution, waiting }: { execution: string; waiting: Waiting }) {
+interface WaitProps {
+  execution: Asking;
+  waiting: Waiting;
+  /** Something before the facts. */
+  aside?: ReactNode;
+}
+
+export function Wait({ execution, waiting, aside }: WaitProps) {
+  const answered = waiting.childId ?? execution.executionId;
   const { kind } = waiting;
   const action = waiting.actionId ?? `${waiting.nodeId ?? ''}${pathText(waiting.path)}`;
   return (
     <div className="answer">
-      <strong>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting)}</strong>
+      <strong>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting, execution)}</strong>
       <p className="faint">
+        {aside}
         {waiting.nodeName && `${waiting.nodeName} · `}
         {waiting.approvers ? `for ${text(waiting.approvers)} · ` : ''}
         waits since <Time at={waiting.since} />
@@ -43,9 +54,9 @@ function Wait({ execution, waiting }: { execution: string; waiting: Waiting }) {
           </>
         )}
       </p>
-      {(kind === 'approval' || kind === 'manual') && <AnswerForm execution={execution} action={action} kind={kind} />}
-      {kind === 'pause' && <Resume execution={execution} />}
-      {kind === 'gate' && <PatchContext execution={execution} keys={waiting.reads ?? []} />}
+      {(kind === 'approval' || kind === 'manual') && <AnswerForm execution={answered} action={action} kind={kind} />}
+      {kind === 'pause' && <Resume execution={answered} />}
+      {kind === 'gate' && <PatchContext execution={answered} keys={waiting.reads ?? []} />}
     </div>
   );
 }

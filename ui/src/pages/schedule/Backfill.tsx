@@ -4,19 +4,16 @@ import { api, type Schemas } from '../../api/client';
 import { useChange } from '../../api/shared';
 import { Problem } from '../../parts/basics';
 import { Dialog } from '../../parts/Dialog';
-import { exact, plural } from '../../parts/words';
+import { exact, localTime, plural } from '../../parts/words';
 
 type Backfilled = Schemas['Backfilled'];
 
 const DAY_MS = 86_400_000;
 const SHOWN_MAX = 50;
 
-/** A time as `datetime-local` fields have it. */
-const localText = (at: number) => new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-
 export function Backfill({ id, close }: { id: string; close: () => void }) {
-  const [from, setFrom] = useState(localText(Date.now() - DAY_MS));
-  const [to, setTo] = useState(localText(Date.now() - 60_000));
+  const [from, setFrom] = useState(localTime(Date.now() - DAY_MS));
+  const [to, setTo] = useState(localTime(Date.now() - 60_000));
   const send = (dry_run: boolean) => api.post<Backfilled>(`/schedules/${id}/backfill`, { from: new Date(from).toISOString(), to: new Date(to).toISOString(), dry_run });
   const preview = useChange(() => send(true));
   const run = useChange(() => send(false));
