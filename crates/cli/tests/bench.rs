@@ -26,7 +26,7 @@ fn measured(args: &[&str]) -> Value {
 }
 
 #[test]
-fn every_benchmark_gives_its_figures_and_says_that_they_were_verified() {
+fn every_benchmark_prints_its_figures_and_that_they_were_verified() {
     let check = |args: &[&str], figures: &[&str]| {
         let output = measured(args);
         for figure in figures {
@@ -83,7 +83,7 @@ fn a_long_execution_is_compared_with_its_own_beginning() {
 }
 
 #[test]
-fn figures_that_nobody_checked_are_marked() {
+fn unchecked_figures_are_marked() {
     assert_eq!(measured(&["single", "--seconds", "0.1", "--no-verify"])["verified"], false);
 }
 

@@ -18,7 +18,7 @@ fn listed(path: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_command_stands_in_the_table() {
+fn every_command_is_in_the_table() {
     let page = include_str!("../../../docs/cli.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let top = listed(&[]);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn act_12_the_maker_may_not_be_the_checker_whatever_the_outcome() {
+    fn act_12_the_maker_may_not_be_the_checker_for_any_outcome() {
         let constraint = SodConstraint::MakerChecker;
         assert_eq!(refused(&constraint, &signal(MAKER)), Some("MakerChecker"));
         assert_eq!(refused(&constraint, &Signal { consents: false, ..signal(MAKER) }), Some("MakerChecker"));

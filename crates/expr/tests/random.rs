@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_is_the_one_minijinja_gives(source in expression(), scope in scope()) {
+    fn a_value_equals_that_of_minijinja(source in expression(), scope in scope()) {
         let env = minijinja_alone();
         let (expr, code) = match (Expr::compile(&source), env.compile_expression(&source)) {
             (Ok(expr), Ok(code)) => (expr, code),

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_requests_of_a_tenant_wait() {
+    async fn waiting_requests_of_a_tenant_are_bounded() {
         let answers = Answers::new(PART);
         let who = tenant("a");
         let waiting: Vec<_> = (0..WAITING_MAX).map(|_| Waiting::begin(&answers, &who).unwrap()).collect();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_of_another_execution_wakes_nobody_and_whoever_leaves_is_forgotten() {
+    async fn a_change_of_another_execution_wakes_no_follower_and_a_dropped_one_is_removed() {
         let hub = Arc::new(Hub::default());
         let (follow, second) = (hub.follow(ONE), hub.follow(ONE));
         let next = follow.next();

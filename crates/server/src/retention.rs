@@ -47,7 +47,7 @@ pub struct Pruner {
 impl Pruner {
     pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruner> {
         let store = Folder::store(data);
-        let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_beside(&store));
+        let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_of_store(&store));
         Ok(Pruner { reader, artifacts, engine })
     }
 

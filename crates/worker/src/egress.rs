@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_opened_by_the_range_it_stands_for() {
+    fn a_mapped_address_is_allowed_by_the_range_of_its_address() {
         let some = Egress::default().allowing("127.0.0.1").unwrap();
         assert_eq!(verdict_on(&some, "::ffff:127.0.0.1"), "allowed");
         assert_eq!(verdict_on(&some, "::ffff:127.0.0.2"), "private");

@@ -59,7 +59,7 @@ fn node<'e>(ended: &'e Value, node: &str) -> &'e Value {
 const ENDS: [&str; 3] = ["failed", "partial_success", "completed"];
 
 #[test]
-fn a_rejection_takes_no_plain_edge_whatever_mode_the_caller_chooses() {
+fn a_rejection_takes_no_plain_edge_in_any_mode_of_the_caller() {
     let stage = Stage::new();
     let token = member(&stage);
     let workflow = stage.server.define(&asks("release", &json!({}), &json!({})));

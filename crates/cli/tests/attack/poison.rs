@@ -46,7 +46,7 @@ fn quarantined(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn an_execution_that_kills_the_process_every_time_is_left_out_and_the_rest_goes_on() {
+fn an_execution_that_kills_the_process_every_time_is_left_out_and_the_rest_continues() {
     let place = Place::new();
     let server = place.serve();
     let go = place.path("go").display().to_string();
@@ -140,7 +140,7 @@ fn an_execution_that_hangs_the_pool_is_seen_ends_the_process_and_is_left_out() {
 
 /// A process that is killed is no sign of a defect if its work makes progress.
 #[test]
-fn work_that_goes_on_is_never_left_out_however_often_the_process_is_killed() {
+fn work_that_makes_progress_is_never_left_out_however_often_the_process_is_killed() {
     let place = Place::new();
     let steps = "workflow:\n- step: many\n  loop: {in: '{{ range(0, 5000) | list }}', iterator: n}\n  tool: {kind: noop}\n";
     let mut server = place.serve();

@@ -124,7 +124,7 @@ fn programs_of_steps_have_the_limit_and_the_mask_that_the_server_was_started_wit
 }
 
 #[test]
-fn methods_that_nobody_knows_are_one_label_of_the_metrics() {
+fn unknown_methods_are_one_label_of_the_metrics() {
     let stage = Stage::new();
     let metrics = || stage.server.get("/metrics").text().unwrap();
     let before = metrics().len();

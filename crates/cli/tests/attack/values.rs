@@ -122,7 +122,7 @@ fn inputs_are_data_in_a_playbooks_code() {
 }
 
 #[test]
-fn the_example_greets_whatever_its_name_is() {
+fn the_example_greets_every_name() {
     let stage = Stage::new();
     let token = member(&stage.server);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello.yaml");

@@ -14,7 +14,7 @@ const FOUR: &str = "workflow:
 ";
 
 #[test]
-fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
+fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_continues_there() {
     let place = Place::playing(FOUR);
     let running = place.start(&["run", "play.yaml"]);
     let pid = process_of(&place, "pid");
@@ -29,7 +29,7 @@ fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
 }
 
 #[test]
-fn a_pipeline_that_is_killed_again_and_again_never_goes_back() {
+fn a_pipeline_that_is_killed_repeatedly_never_goes_back() {
     let place = Place::playing(FOUR);
     let mut args: &[&str] = &["run", "play.yaml"];
     for _ in 0..3 {

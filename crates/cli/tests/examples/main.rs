@@ -85,7 +85,7 @@ fn hello_greets_and_asks_strangers() {
 }
 
 #[test]
-fn fanout_ends_with_a_summary_whatever_happened() {
+fn fanout_ends_with_a_summary_after_success_and_failure() {
     let place = place();
     fs::create_dir(place.path("three")).expect("a folder");
     let output = run(&place, "fanout", &["folder=three"], 0);
@@ -120,7 +120,7 @@ fn loop_measures_every_word() {
 }
 
 #[test]
-fn approval_waits_for_a_person_and_goes_on_either_way() {
+fn approval_waits_for_a_person_and_continues_either_way() {
     for (answer, expected) in
         [("true", "version 1.4.0 is out\n"), ("false", "version 1.4.0 stays in the harbour\n")]
     {
@@ -271,7 +271,7 @@ fn workflow_release_waits_for_an_answer() {
 }
 
 #[test]
-fn workflow_orders_asks_again_and_goes_on_without_an_answer() {
+fn workflow_orders_asks_again_and_continues_without_an_answer() {
     let place = place();
     let shop = Shop::open(&place);
     let file = "examples/workflow-orders.yaml";

@@ -28,7 +28,7 @@ struct Story {
 
 /// Runs once, or with `WINDLASS_KILL_SECONDS` again with the next seeds until that time is over.
 #[test]
-fn what_is_killed_goes_on_where_it_was() {
+fn killed_executions_continue_where_they_were() {
     let story = Story { chains: 300, kills: 50, life: Duration::from_millis(300) };
     let (first, seconds) = (number("WINDLASS_KILL_SEED", SEED), number("WINDLASS_KILL_SECONDS", 0));
     let (began, mut kills) = (Instant::now(), 0);
@@ -44,7 +44,7 @@ fn what_is_killed_goes_on_where_it_was() {
 
 #[test]
 #[ignore = "takes many minutes: cargo test --release -p windlass-cli --test kill -- --ignored --nocapture"]
-fn what_is_killed_a_thousand_times_goes_on_where_it_was() {
+fn killed_executions_continue_after_a_thousand_kills() {
     check(&Story { chains: 3_000, kills: 1_000, life: Duration::from_millis(600) }, SEED);
 }
 
@@ -75,7 +75,7 @@ fn check(story: &Story, seed: u64) -> usize {
         ledger.close_life(&place, end);
     }
     carry_on(&place, &mut ledger);
-    tell_restarts(&mut accepted);
+    print_restarts(&mut accepted);
     ledger.kills()
 }
 
@@ -89,7 +89,7 @@ fn carry_on(place: &Place, ledger: &mut Ledger) {
 
 /// From the start of a process to its word that it has taken new work; the middle one and the worst. How fast that must
 /// be is for the benchmarks to say.
-fn tell_restarts(accepted: &mut [Duration]) {
+fn print_restarts(accepted: &mut [Duration]) {
     accepted.sort();
     if let (Some(middle), Some(worst)) = (accepted.get(accepted.len() / 2), accepted.last()) {
         println!("{} restarts took new work within {middle:?} (middle), {worst:?} (worst)", accepted.len());

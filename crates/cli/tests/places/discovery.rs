@@ -18,7 +18,7 @@ fn commands_in_the_folder_of_a_server_ask_it() {
 }
 
 #[test]
-fn without_a_setting_data_lie_in_a_folder_beside_the_definition() {
+fn without_a_setting_data_are_in_the_folder_of_the_definition() {
     let place = Place::new();
     place.write("hello.yaml", &playbook("hello", HELLO));
     let mut command = place.command(&["run", "hello.yaml"]);

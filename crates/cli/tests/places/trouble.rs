@@ -152,7 +152,7 @@ fn a_server_that_is_killed_and_started_again_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_goes_on() {
+fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_continues() {
     let (host, server, place, running) = begun();
     let address = server.address().to_owned();
     server.kill();
@@ -168,7 +168,7 @@ fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_goes
 }
 
 #[test]
-fn whoever_is_interrupted_is_reported_that_it_goes_on() {
+fn an_interrupted_command_reports_that_the_execution_continues() {
     let (_host, _server, place, running) = begun();
     running.signal(Signal::INT);
     let (code, _, err) = running.end();

@@ -34,7 +34,7 @@ fn a_backup_is_put_back_whole() {
 }
 
 #[test]
-fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
+fn a_backup_overwrites_nothing_and_a_changed_one_is_refused() {
     let place = Place::playing(LARGE);
     ran(&place);
     place.windlass(&["admin", "backup", "saved"]).expect(0);

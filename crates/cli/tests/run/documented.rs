@@ -88,7 +88,7 @@ fn wfl_22_the_shell_example_copies_what_it_is_given_and_fails_without_it() {
 }
 
 #[test]
-fn the_first_workflow_of_the_manual_greets_whoever_is_named() {
+fn the_first_workflow_of_the_manual_greets_the_given_name() {
     let place = place(json!([{ "id": "unused", "type": "trigger" }]), json!([]));
     place.write("flow.json", block(WORKFLOWS, "# Workflows\n", "yaml"));
     let names = ["Ann", "x'; echo ran > /dev/stderr; echo '", "$(echo ran)\"`echo ran`\\"];

@@ -109,7 +109,7 @@ workflow:
 
 /// A list over 64 KiB is a reference in the journal; iterations get its items all the same, also after a crash.
 #[test]
-fn a_loop_over_a_large_list_gives_each_iteration_its_item() {
+fn a_loop_over_a_large_list_passes_each_iteration_its_item() {
     let place = Place::playing(
         r#"
 workflow:

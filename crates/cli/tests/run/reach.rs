@@ -30,7 +30,7 @@ workflow:
 ";
 
 #[test]
-fn a_run_reaches_this_machine_and_no_proxy_of_the_environment_stands_between() {
+fn a_run_reaches_this_machine_without_a_proxy_of_the_environment() {
     let (direct, proxy) = (server(r#"{"by": "the server"}"#), server(r#"{"by": "a proxy"}"#));
     let proxy = format!("http://127.0.0.1:{proxy}");
     let place = Place::playing(FETCH);
@@ -44,7 +44,7 @@ fn a_run_reaches_this_machine_and_no_proxy_of_the_environment_stands_between() {
 }
 
 #[test]
-fn metadata_services_stay_closed_whatever_is_allowed() {
+fn metadata_services_stay_closed_under_every_allow_list() {
     let place = Place::playing(FETCH);
     let mut command =
         place.command(&["run", "play.yaml", "--json", "--input", "url=http://169.254.169.254/"]);

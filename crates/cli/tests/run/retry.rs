@@ -137,7 +137,7 @@ fn a_retry_in_a_held_folder_runs_in_the_process_that_holds_it() {
 }
 
 #[test]
-fn a_retry_that_is_killed_goes_on_under_its_own_id() {
+fn a_retry_that_is_killed_continues_under_its_own_id() {
     let place = Place::playing(
         "workflow:
 - {step: first, tool: {kind: shell, command: 'echo first >> output'}, next: second}

@@ -89,7 +89,7 @@ fn looping(place: &Place) -> String {
 }
 
 #[test]
-fn a_nested_loop_of_a_workflow_goes_on_at_the_node_that_failed() {
+fn a_nested_loop_of_a_workflow_continues_at_the_node_that_failed() {
     let place = Place::playing("workflow:\n- {step: unused}\n");
     place.write("flow.json", &looping(&place));
     let old = id_of(&place.windlass(&["run", "flow.json", "--json"]).expect(1).json());
@@ -119,7 +119,7 @@ const CHILD: &str = "workflow:
 ";
 
 #[test]
-fn a_child_that_failed_in_its_third_step_goes_on_there() {
+fn a_child_that_failed_in_its_third_step_continues_there() {
     let place = Place::playing(PARENT);
     place.write("child.yaml", &playbook("child", CHILD));
     let old = id_of(&place.run(&[], 1));

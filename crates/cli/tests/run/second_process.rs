@@ -76,7 +76,7 @@ fn the_socket_in_the_folder_is_for_its_owner_alone() {
 }
 
 #[test]
-fn looking_works_beside_a_running_engine() {
+fn reading_commands_work_while_an_engine_runs() {
     let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     let output = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();

@@ -130,7 +130,7 @@ fn inputs_that_do_not_fit_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
+fn a_loop_runs_its_body_for_every_item_and_collects_the_outputs() {
     let place = place(
         json!([
             ["each", "loop", { "loopType": "for_each", "dataSource": "inputs.words", "iteratorVariable": "word", "continueCondition": "word == 'skip'", "parallelExecution": true }],
@@ -346,7 +346,7 @@ fn wfl_25_a_loop_whose_body_fails_has_failed_and_was_not_cancelled() {
 }
 
 #[test]
-fn wfl_10_wfl_26_a_retry_keeps_what_completed_and_goes_on() {
+fn wfl_10_wfl_26_a_retry_keeps_completed_nodes_and_continues() {
     // `after` begins when `other` is recorded as completed, and `b` fails only then.
     let b = json!({ "command": "echo b >> notes; until test -e begun; do sleep 0.02; done; test -e go" });
     let place = place(
@@ -482,7 +482,7 @@ fn let_go(place: &Place) {
 }
 
 #[test]
-fn what_is_killed_in_the_middle_of_a_loop_goes_on_there() {
+fn a_killed_execution_continues_in_the_middle_of_a_loop() {
     let place = slow_loop();
     let running = place.start(&["run", "flow.json"]);
     reached(&place);

@@ -141,7 +141,7 @@ fn keys_of_the_variable_win_and_are_rotated_by_hand() {
 }
 
 #[test]
-fn secrets_are_set_beside_a_running_engine() {
+fn secrets_are_set_while_an_engine_runs() {
     let place = Place::playing(
         "workflow:\n- step: lasting\n  tool: {kind: shell, command: 'echo begun; while ! test -e go; do sleep 0.02; done'}\n",
     );

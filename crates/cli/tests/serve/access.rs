@@ -96,7 +96,7 @@ fn tokens_are_named_expire_are_revoked_and_remember_their_last_use() {
 }
 
 #[test]
-fn roles_may_do_what_their_table_says_and_nobody_gives_more_than_they_have() {
+fn roles_have_the_permissions_of_their_table_and_grant_no_more_than_their_own() {
     let place = Place::new();
     let server = place.serve();
     let id = server.define(PLAYBOOK);

@@ -72,7 +72,7 @@ fn ended_well(server: &Server, place: &Place, id: &str) -> Value {
 }
 
 #[test]
-fn an_argument_of_a_model_does_not_stand_in_for_the_result_of_a_node() {
+fn an_argument_of_a_model_does_not_replace_the_result_of_a_node() {
     let place = place();
     let server = place.serve();
     let forged = json!({ "check": { "ok": true } });
@@ -171,7 +171,7 @@ fn wfl_21_killed_after_a_tools_result_and_before_the_next_answer_the_tool_does_n
 }
 
 #[test]
-fn wfl_21_another_attempt_after_a_busy_model_goes_on_where_the_last_one_stood() {
+fn wfl_21_another_attempt_after_a_busy_model_continues_the_last_one() {
     for busy_with in [("429 Slow", "retry-after: 60\r\n"), ("503 Busy", "retry-after: 60\r\n")] {
         let place = place();
         let server = place.serve();
@@ -197,7 +197,7 @@ fn asked_of(body: &Value, results: usize) -> Value {
 }
 
 #[test]
-fn wfl_21_killed_between_two_attempts_the_next_one_goes_on_where_the_last_one_stood() {
+fn wfl_21_killed_between_two_attempts_the_next_one_continues_the_last_one() {
     let place = place();
     let server = place.serve();
     let model = Model::start(|number, asked| match number {

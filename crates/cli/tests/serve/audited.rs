@@ -358,7 +358,7 @@ fn ledger(server: &Server) -> ([usize; 3], [usize; 3]) {
 }
 
 #[test]
-fn a_server_killed_at_any_moment_leaves_no_change_that_nobody_is_named_for() {
+fn a_server_killed_at_any_moment_leaves_no_change_without_its_actor() {
     let place = Place::new();
     for round in 0..6_u64 {
         let server = place.serve();

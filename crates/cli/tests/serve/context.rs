@@ -124,7 +124,7 @@ fn wfl_22_a_cancel_reaches_the_signal_of_a_node() {
 }
 
 #[test]
-fn wfl_23_what_a_node_gives_is_data_or_an_error_with_what_it_used() {
+fn wfl_23_a_node_returns_data_or_an_error_with_its_metadata() {
     let place = Place::new();
     let server = place.serve();
     let node_returning = |id: &str, result: Value| {

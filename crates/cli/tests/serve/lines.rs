@@ -88,7 +88,7 @@ fn wfl_08_wfl_17_debug_lines_are_for_executions_that_are_looked_at_closely() {
 }
 
 #[test]
-fn wfl_08_a_failure_is_in_the_log_with_its_code_whatever_the_node_is() {
+fn wfl_08_a_failure_of_every_node_type_is_in_the_log_with_its_code() {
     let place = Place::new();
     let server = place.serve();
     let ended = finish(&server, &server.define(FAILS), json!({}));

@@ -27,7 +27,7 @@ fn entry(execution: &Value, node: &str) -> Value {
 }
 
 #[test]
-fn wfl_02_wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
+fn wfl_02_wfl_14_urgent_executions_run_first_when_slots_are_few() {
     let place = Place::new().with(&["--slots", "1"]);
     let server = place.serve();
     let (go, order) = (place.data().join("go"), place.data().join("order"));

@@ -38,7 +38,7 @@ fn what_happened_is_measured_and_no_token_is_asked_for() {
 }
 
 #[test]
-fn events_that_nobody_took_are_measured_and_controls_are_logged_with_their_execution() {
+fn undelivered_events_are_measured_and_controls_are_logged_with_their_execution() {
     let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1").with(&["--log-format", "json"]);
     let server = place.serve();
     let closed = Receiver::answering(|_, _| "503 Service Unavailable".to_owned());

@@ -91,7 +91,7 @@ fn wfl_21_an_agent_leaves_a_node_out_with_a_reason() {
 }
 
 #[test]
-fn wfl_21_wfl_27_an_agent_pauses_with_a_reason_and_goes_on_when_a_person_lets_it() {
+fn wfl_21_wfl_27_an_agent_pauses_with_a_reason_and_continues_when_a_person_resumes_it() {
     let (place, model) = (place(), first("pause_execution", json!({ "reason": "who pays?" })));
     let server = place.serve();
     let id = start(&server, &define(&server, &model), json!({}));
@@ -123,7 +123,7 @@ fn wfl_21_wfl_27_an_execution_that_an_agent_paused_can_be_cancelled() {
 }
 
 #[test]
-fn wfl_21_an_agent_gives_the_execution_up() {
+fn wfl_21_an_agent_fails_the_execution() {
     let fail = json!({ "code": "NO_LIGHT", "message": "it is dark" });
     let (place, model) = (place(), first("fail_execution", fail));
     let server = place.serve();

@@ -376,7 +376,7 @@ fn events(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_live_log_of_an_execution_goes_on_while_it_runs_and_ends_with_a_signal() {
+fn the_live_log_of_an_execution_continues_while_it_runs_and_ends_with_a_signal() {
     let place = Place::new();
     let server = place.serve();
     let path = begin(&server, &large(), &json!({}));

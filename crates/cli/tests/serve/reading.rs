@@ -42,7 +42,7 @@ fn at_the_gate(server: &Server) -> String {
 }
 
 #[test]
-fn whoever_asks_again_pays_for_what_is_new_alone() {
+fn a_repeated_read_costs_only_the_new_records() {
     let place = Place::new();
     let server = place.serve();
     let id = at_the_gate(&server);

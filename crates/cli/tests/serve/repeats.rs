@@ -59,7 +59,7 @@ fn at_once(requests: Vec<RequestBuilder>) -> Vec<Response> {
 }
 
 #[test]
-fn wfl_05_a_repeated_start_gets_its_answer_whatever_has_changed_since() {
+fn wfl_05_a_repeated_start_gets_its_answer_after_every_change() {
     let place = Place::new();
     let server = place.serve();
     let never = place.data().join("never");

@@ -178,7 +178,7 @@ fn a_worker_that_is_asked_to_end_finishes_its_step_and_takes_nothing_new() {
 }
 
 #[test]
-fn a_second_signal_gives_the_step_back_at_once() {
+fn a_second_signal_returns_the_step_at_once() {
     let place = Place::new().variable("WINDLASS_LEASE_TTL_SECONDS", "600");
     let server = place.serve();
     let token = worker_token(&server);

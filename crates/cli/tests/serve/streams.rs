@@ -525,7 +525,7 @@ fn a_thousand_idle_subscribers_cost_less_than_50_mb() {
 }
 
 #[test]
-fn wfl_19_whoever_does_not_subscribe_is_cut_off() {
+fn wfl_19_a_client_that_does_not_subscribe_is_disconnected() {
     let place = Place::new();
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));

@@ -17,7 +17,7 @@ const ASKS: &str = r#"{
 }"#;
 
 #[test]
-fn wfl_04_a_synchronous_start_is_answered_when_somebody_pauses_it() {
+fn wfl_04_a_synchronous_start_is_answered_when_a_user_pauses_it() {
     let place = Place::new();
     let server = place.serve();
     let file = place.data().join("go");
@@ -135,7 +135,7 @@ fn an_approval_whose_question_is_very_long_is_still_answered_by_those_it_names()
 }
 
 #[test]
-fn only_an_active_workflow_is_started_whoever_said_otherwise() {
+fn only_an_active_workflow_is_started() {
     let place = Place::new();
     let server = place.serve();
     let trigger = json!({ "webhookConfig": { "path": "drafted", "method": "POST", "requireAuth": false }, "triggerMode": "webhook" });

@@ -156,7 +156,7 @@ fn is_given_up(delivery: &Value) -> bool {
 }
 
 #[test]
-fn wfl_16_a_receiver_that_never_answers_holds_up_nobody_else() {
+fn wfl_16_a_receiver_that_never_answers_delays_no_other() {
     const HELD_UP: usize = 1_100;
     let place = place();
     let silent = Receiver::answering(|_, _| {
@@ -176,7 +176,7 @@ fn wfl_16_a_receiver_that_never_answers_holds_up_nobody_else() {
 }
 
 #[test]
-fn wfl_16_whoever_is_gone_is_sent_nothing_more() {
+fn wfl_16_a_receiver_that_is_gone_gets_nothing_more() {
     let (place, server, receiver, file) = gone("go");
     let id = start(
         &server,
@@ -193,7 +193,7 @@ fn wfl_16_whoever_is_gone_is_sent_nothing_more() {
 }
 
 #[test]
-fn wfl_16_whoever_was_gone_is_reported_again_after_a_redelivery() {
+fn wfl_16_a_receiver_that_was_gone_gets_events_again_after_a_redelivery() {
     let (place, server, receiver, file) = gone("go");
     let id = start(
         &server,
@@ -268,7 +268,7 @@ fn wfl_16_what_comes_later_waits_for_what_was_refused() {
 }
 
 #[test]
-fn wfl_16_each_event_says_when_it_was_and_how_it_stands() {
+fn wfl_16_each_event_has_its_time_and_status() {
     let (place, receiver) = (place(), Receiver::new());
     let server = place.serve();
     // The second node fails twice: its server does not exist.

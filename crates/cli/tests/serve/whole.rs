@@ -152,7 +152,7 @@ fn wfl_08_a_page_has_a_hundred_lines_with_name_level_and_data() {
 }
 
 #[test]
-fn wfl_12_the_time_is_300000_ms_and_stands_still_while_it_is_queued_or_paused() {
+fn wfl_12_the_timeout_is_300000_ms_and_stops_while_queued_or_paused() {
     let place = Place::new();
     let server = place.serve();
     let asks = server.define(r#"{"name": "asks", "nodes": [{"id": "ask", "type": "approval"}]}"#);

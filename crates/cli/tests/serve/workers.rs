@@ -145,7 +145,7 @@ fn the_python_example_does_the_work_of_many_executions() {
 }
 
 #[test]
-fn rules_retry_a_reported_error_and_every_try_is_told() {
+fn rules_retry_a_reported_error_and_every_try_is_reported() {
     let place = Place::new();
     let server = place.serve();
     let tool = "{kind: worker, group: lab, retry: {max_attempts: 3, delay: 0.01}}";
@@ -349,7 +349,7 @@ fn a_claim_names_the_operations_that_it_takes() {
 }
 
 #[test]
-fn a_pipeline_goes_to_the_worker_for_its_task_and_comes_back() {
+fn a_pipeline_is_handed_to_the_worker_for_its_task_and_returned() {
     let place = Place::new();
     let server = place.serve();
     let tool = "[{first: {kind: shell, command: echo one}}, {second: {kind: worker, group: lab, args: {got: '{{ first.stdout }}'}}}, {third: {kind: noop, result: 'did {{ second }}'}}]";

@@ -131,7 +131,7 @@ fn lists_are_filtered_and_paged() {
 }
 
 #[test]
-fn a_secret_that_stands_in_a_definition_is_sealed_before_it_is_stored() {
+fn a_literal_secret_of_a_definition_is_encrypted_before_it_is_stored() {
     let place = Place::new();
     let server = place.serve();
     let value = "s3cr3t-value-of-a-definition";

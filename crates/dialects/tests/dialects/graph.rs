@@ -155,7 +155,7 @@ fn svg_is_one_file_without_markup_from_the_definition() {
 }
 
 #[test]
-fn nothing_lies_on_anything_else() {
+fn boxes_do_not_overlap() {
     // Cycles, self loops, long arcs and steps that nothing leads to, and three hundred steps.
     for seed in 0..20_u64 {
         let steps = if seed == 0 { 300 } else { 4 + seed as usize };

@@ -218,7 +218,7 @@ fn pbk_25_literals_leave_the_definition() {
 }
 
 #[test]
-fn pbk_25_a_problem_beside_a_literal_does_not_show_it() {
+fn pbk_25_a_problem_next_to_a_literal_does_not_show_it() {
     let text = with("[{name: api, kind: bearer, token: s3cret-token, tokn: 1}]", STEP);
     let compiled = compile(&text);
     let rendered: String =

@@ -170,7 +170,7 @@ fn pbk_21_jumps_have_four_names_for_the_task_before() {
 }
 
 #[test]
-fn pbk_21_else_stands_in_four_forms_and_numbers_may_be_text() {
+fn pbk_21_else_has_four_forms_and_numbers_may_be_text() {
     let retry = r#"{"do":"retry","attempts":4,"backoff":"linear","delay_ms":500}"#;
     let then = "do: retry, attempts: '4', backoff: linear, delay: '0.5'";
     for rule in [
@@ -190,7 +190,7 @@ fn pbk_21_else_stands_in_four_forms_and_numbers_may_be_text() {
 }
 
 #[test]
-fn pbk_21_fields_under_spec_are_the_tools_unless_they_stand_beside_it() {
+fn pbk_21_fields_under_spec_are_the_tools_unless_they_are_next_to_it() {
     lowers(
         &playbook(
             "- step: s\n  tool: {kind: http, method: PUT, spec: {url: 'http://x', method: GET, timeout: 5, args: {k: 1}}}",

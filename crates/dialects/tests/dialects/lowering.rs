@@ -123,7 +123,7 @@ fn pbk_20_noops_need_no_worker() {
 }
 
 #[test]
-fn pbk_20_a_patch_that_reads_an_earlier_one_goes_to_the_worker() {
+fn pbk_20_a_patch_that_reads_an_earlier_one_is_sent_to_the_worker() {
     workflow(
         "- step: a\n  tool: {kind: noop, spec: {policy: {rules: [{else: {do: continue, set_ctx: {n: 1}}}]}}}\n  set_ctx: {m: '{{ ctx.n }}'}",
         &[
@@ -258,7 +258,7 @@ fn pbk_25_workbook_calls_are_inlined_and_the_caller_wins() {
 }
 
 #[test]
-fn the_same_text_gives_the_same_net() {
+fn the_same_text_has_the_same_net() {
     let text = playbook("- {step: a, next: {step: a, when: ctx.more}, tool: {kind: shell, command: ls}}");
     let digest = || compile(&text).net.map(|net| net.digest());
     assert!(digest().is_some());

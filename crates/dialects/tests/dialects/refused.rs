@@ -585,7 +585,7 @@ fn places_are_right_in_every_kind_of_text() {
 }
 
 #[test]
-fn the_mark_under_a_line_stands_under_wide_letters_too() {
+fn the_mark_under_a_line_is_under_wide_letters_too() {
     let text = playbook("- step: a\n  tool: {kind: shell, command: '日本 {{ 1 + }}'}");
     let compiled = windlass_dialects::compile(&text);
     let rendered = compiled.diagnostics[0].render(&text, "f");

@@ -176,7 +176,7 @@ fn nothing_is_missed(all: &[Message]) {
 }
 
 #[test]
-fn wfl_20_sequences_rise_but_for_starts_and_whoever_comes_again_misses_nothing() {
+fn wfl_20_sequences_rise_but_for_starts_and_a_reconnecting_client_misses_nothing() {
     nothing_is_missed(&Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2)).messages());
 }
 

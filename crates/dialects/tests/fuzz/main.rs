@@ -43,7 +43,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn whatever_is_written_is_survived_in_little_time_and_memory() {
+fn every_text_is_handled_in_little_time_and_memory() {
     let (seed, seconds) = (number("WINDLASS_FUZZ_SEED", 1), number("WINDLASS_FUZZ_SECONDS", SECONDS));
     let hook = panic::take_hook();
     // Panics inside the expression engine are caught there; here they are found all the same.

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_fewer_slots_is_next_whoever_waits_longer() {
+    fn the_tenant_with_fewer_slots_is_next_even_if_others_wait_longer() {
         let mut queue = Queue::default();
         let (busy, other) = (Tenant::new("busy"), Tenant::new("other"));
         (0..9).for_each(|number| queue.push(&busy, Priority::Critical, offer(number)));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_at_its_limit_waits_and_keeps_nobody_from_a_slot() {
+    fn a_tenant_at_its_limit_waits_and_keeps_no_other_from_a_slot() {
         let mut queue = Queue::default();
         let (bound, free) = (Tenant::new("bound"), Tenant::new("free"));
         queue.limit(SlotLimits { each: Share::AtMost(9), own: BTreeMap::from([(bound.clone(), Some(1))]) });
@@ -276,7 +276,7 @@ mod tests {
 
     /// In every order of events, a slot is given to the tenant with the fewest among those that wait and may have one.
     #[test]
-    fn no_slot_ever_goes_to_a_tenant_that_has_more_than_another_that_waits() {
+    fn no_tenant_gets_a_slot_while_another_with_fewer_waits() {
         let tenants: Vec<Tenant> = ["a", "b", "c", "d"].map(Tenant::new).into();
         let limits = SlotLimits { each: Share::AtMost(3), own: BTreeMap::from([(tenants[0].clone(), None)]) };
         let (mut queue, mut at_work) = (Queue::default(), AtWork::new());

@@ -110,7 +110,7 @@ fn wfl_21_a_tool_that_ran_during_a_crash_answers_the_agent_that_asks_again() {
 }
 
 #[test]
-fn wfl_21_wfl_27_a_pause_is_answered_when_somebody_resumes_also_after_a_crash() {
+fn wfl_21_wfl_27_a_pause_is_answered_when_a_user_resumes_also_after_a_crash() {
     let mut rig = Rig::new();
     let id = rig.start("agent", agent(), json!({}));
     let pause = || AgentAsk::Pause { reason: "is this right?".into() };

@@ -125,7 +125,7 @@ fn check(outcome: Outcome, then_ms: u64) {
 }
 
 #[test]
-fn work_of_the_last_process_that_fails_goes_on_at_its_checkpoint() {
+fn work_of_the_last_process_that_fails_continues_at_its_checkpoint() {
     let failure = Failure {
         retryable: Some(true),
         ..Failure::new(ErrorClass::Transient5xx, "SERVICE_UNAVAILABLE", "it is so")
@@ -134,7 +134,7 @@ fn work_of_the_last_process_that_fails_goes_on_at_its_checkpoint() {
 }
 
 #[test]
-fn work_of_the_last_process_that_its_worker_gives_up_goes_on_at_its_checkpoint() {
+fn work_of_the_last_process_that_its_worker_drops_continues_at_its_checkpoint() {
     check(Outcome::Stopped, 0);
 }
 

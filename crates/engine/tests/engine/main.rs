@@ -222,7 +222,7 @@ fn a_cancelled_parent_cancels_its_child() {
 }
 
 #[test]
-fn a_checkpoint_is_where_the_next_worker_goes_on() {
+fn the_next_worker_continues_at_the_checkpoint() {
     let mut rig = Rig::new();
     let id = rig.start("chain", chain(1), json!({}));
     let work = rig.work();
@@ -277,7 +277,7 @@ fn more_firings_than_one_commit_takes_go_on_after_a_restart() {
 }
 
 #[test]
-fn a_store_that_fails_ends_the_engine_and_answers_nobody() {
+fn a_store_that_fails_ends_the_engine_without_answers() {
     let rig = Rig::failing_after(2);
     rig.define_only("chain", chain(1));
     let answers: Vec<_> = (0..5).map(|_| rig.ask_start()).collect();
@@ -288,7 +288,7 @@ fn a_store_that_fails_ends_the_engine_and_answers_nobody() {
 }
 
 #[test]
-fn a_worker_that_leaves_gives_its_work_back_and_no_loss_is_counted() {
+fn a_worker_that_leaves_returns_its_work_and_no_loss_is_counted() {
     let mut rig = Rig::new();
     let id = rig.start("chain", chain(1), json!({}));
     for _ in 0..5 {

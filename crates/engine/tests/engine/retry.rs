@@ -203,7 +203,7 @@ fn what_cannot_be_retried_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_cancelled_execution_goes_on_where_it_stood_with_other_inputs() {
+fn a_cancelled_execution_continues_where_it_was_with_other_inputs() {
     let rig = Rig::new();
     let id = rig.start("split", split(), json!({ "n": 1 }));
     rig.done(&rig.work(), json!({ "k": 1 }));
@@ -254,7 +254,7 @@ fn a_branch_that_completed_after_a_retry_is_kept() {
 }
 
 #[test]
-fn a_child_that_completed_is_kept_and_a_failed_one_goes_on() {
+fn a_child_that_completed_is_kept_and_a_failed_one_continues() {
     let rig = Rig::new();
     rig.define("child", net(Policy::default(), vec![task("inner", &[])]));
     let child: Work = work(json!({ "child": { "definition": { "path": "child" }, "inputs": {} } }));

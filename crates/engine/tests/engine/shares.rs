@@ -25,7 +25,7 @@ fn tenants(works: &[Work]) -> Vec<&str> {
 }
 
 #[test]
-fn a_tenant_alone_has_all_slots_and_whoever_comes_later_gets_the_next_that_is_free() {
+fn a_tenant_alone_has_all_slots_and_a_later_one_gets_the_next_that_is_free() {
     let rig = Rig::with_slots(4);
     start(&rig, "long", 9);
     let first = works(&rig, 4);

@@ -143,7 +143,7 @@ fn a_restart_of_the_engine_takes_up_executions_that_wait_and_restarts_those_that
 }
 
 #[test]
-fn a_worker_that_cannot_begin_fails_the_execution_and_one_that_gives_up_restarts_it() {
+fn a_worker_that_cannot_begin_fails_the_execution_and_one_that_drops_it_restarts_it() {
     let rig = Rig::with_slots(1);
     let failed = rig.start("plan", plan(1), json!({}));
     let whole = rig.work();

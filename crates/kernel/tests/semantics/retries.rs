@@ -86,7 +86,7 @@ fn a_retry_of_a_retry_runs_what_failed_again() {
 }
 
 #[test]
-fn a_failed_iteration_of_a_body_goes_on_at_the_step_that_failed() {
+fn a_failed_iteration_of_a_body_continues_at_the_step_that_failed() {
     for mode in [FailureMode::FailFast, FailureMode::Continue] {
         let each_item = repeated(noop("l", &[1, 3]), Body::Region, 1, 2);
         let steps = vec![each_item, inside(0, task("x", &[2])), inside(0, task("y", &[])), task("end", &[])];

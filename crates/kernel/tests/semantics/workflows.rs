@@ -124,7 +124,7 @@ fn reject(drive: &mut Drive, name: &str) -> String {
 }
 
 #[test]
-fn a_rejection_takes_no_plain_arc_whatever_the_failure_mode() {
+fn a_rejection_takes_no_plain_arc_in_any_failure_mode() {
     let steps = |arcs: Vec<JoinArc>| vec![approval("ok", arcs), task("ship", &[]), task("rescue", &[])];
     let plain = || vec![arc(1, ""), arc(2, "true")];
     for failure in [FailureMode::FailFast, FailureMode::Continue, FailureMode::Collect] {

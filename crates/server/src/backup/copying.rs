@@ -22,7 +22,7 @@ pub(crate) struct Copying {
 
 impl Copying {
     pub(crate) fn new(store: &Path, to: &Path) -> Copying {
-        let (from, to) = (Sqlite::artifacts_beside(store), Artifacts::in_folder(to));
+        let (from, to) = (Sqlite::artifacts_of_store(store), Artifacts::in_folder(to));
         Copying { from, to, copied: BTreeSet::new(), bytes: 0, gone: BTreeSet::new() }
     }
 

@@ -86,7 +86,7 @@ fn view(histories: &Histories, reader: &mut SqliteReader, id: ExecutionId) -> Va
 }
 
 #[test]
-fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
+fn concurrent_readers_see_what_is_on_disk_and_read_it_once() {
     let rig = Rig::new();
     let (id, histories) = (rig.start(), Histories::default());
     let rows: u64 = std::thread::scope(|scope| {

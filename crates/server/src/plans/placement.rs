@@ -186,7 +186,7 @@ mod tests {
     use super::matches_glob;
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         let cases = [
             ("eu", "eu", true),
             ("eu", "eu-1", false),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_used_less_is_served_first() {
+    fn the_lane_that_has_used_less_is_served_first() {
         let queue = Queue::new(1);
         push(&queue, "heavy", 10);
         assert_eq!(served(&queue, 2, |_| 20), ["heavy", "heavy"]);

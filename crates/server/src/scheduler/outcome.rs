@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_that_goes_on_is_no_end() {
+    fn a_running_execution_has_no_outcome() {
         for status in ["queued", "running", "paused"] {
             assert_eq!(ending(json!({ "status": status })), None, "{status}");
         }

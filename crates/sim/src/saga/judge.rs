@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forced_cancel_stops_one_hook_and_gives_up_the_others() {
+    fn a_forced_cancel_stops_one_hook_and_skips_the_others() {
         let rest = "step.failed d; execution.draining; step.done b; compensation.started b; step.offered b; \
                     step.cancelled b; compensation.not_run 1; execution.failed";
         let entries = [("b", "Cancelled"), ("c", "NonCompensable"), ("a", "NotRun")];

@@ -194,7 +194,7 @@ impl World {
         let Some(Writing { batch, fate, informed }) = engine.writing.pop_front() else { return Ok(()) };
         let written = self.depot.write(&batch, fate);
         if fate == Fate::Synced {
-            self.tell_written(&batch, &written);
+            self.record_writes(&batch, &written);
             let applied = written.as_ref().map_err(|error| broken(error.clone()))?;
             self.watch.synced(&batch, applied, &mut self.eyes)?;
         } else {
@@ -269,7 +269,7 @@ impl World {
         Ok(())
     }
 
-    fn tell_written(&mut self, batch: &[Write], written: &Result<Vec<Applied>, StoreError>) {
+    fn record_writes(&mut self, batch: &[Write], written: &Result<Vec<Applied>, StoreError>) {
         if !self.log.keeps_lines() {
             return;
         }

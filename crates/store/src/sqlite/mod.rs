@@ -129,7 +129,7 @@ impl Sqlite {
 
     /// Returns the artifacts of the store at this path.
     #[must_use]
-    pub fn artifacts_beside(path: &Path) -> Artifacts {
+    pub fn artifacts_of_store(path: &Path) -> Artifacts {
         artifacts_of(path)
     }
 

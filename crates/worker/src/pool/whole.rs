@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_made_empty_and_removed_whatever_steps_left_there() {
+    fn a_folder_is_created_empty_and_removed_with_all_contents() {
         let place = tempfile::tempdir().unwrap();
         let unit = Unit { execution: 7, run: Unit::WHOLE, fence: 3 << 32 };
         let folder = execution_folder(place.path(), unit);

@@ -223,7 +223,7 @@ fn trouble_on_the_way_is_a_failed_connection() {
 
 /// Only the response itself identifies the server.
 #[test]
-fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
+fn a_server_without_a_trusted_certificate_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let openssl = |args: &str| {
         let mut command = std::process::Command::new("openssl");

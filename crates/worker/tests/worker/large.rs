@@ -126,7 +126,7 @@ fn a_worker_that_takes_over_loads_what_the_cursor_refers_to() {
 }
 
 #[test]
-fn references_of_the_execution_are_read_wherever_they_stand() {
+fn references_of_the_execution_are_read_everywhere() {
     let mut transcript = Transcript::default();
     let made = |n: u64| {
         let (reference, artifact) =
@@ -175,7 +175,7 @@ fn what_a_tool_answers_is_never_taken_for_a_reference() {
 }
 
 #[test]
-fn a_task_that_is_another_execution_gives_the_slot_back_and_goes_on_with_what_came_of_it() {
+fn a_task_that_is_another_execution_releases_the_slot_and_continues_with_its_result() {
     let spec = json!([
         { "label": "first", "kind": "x" },
         { "label": "child", "kind": "playbook", "config": { "path": "other", "args": { "n": "{{ first }}" } },

@@ -85,7 +85,7 @@ fn an_llm_node_asks_once_and_reports_its_usage() {
 }
 
 #[test]
-fn an_llm_node_gives_json_that_fits_its_schema() {
+fn an_llm_node_returns_json_that_fits_its_schema() {
     let schema = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
     let server =
         model(vec![says(json!("```json\n{\"n\": 4}\n```"), &[]), says(json!("{\"n\": \"x\"}"), &[])]);

@@ -138,7 +138,7 @@ fn wfl_22_inputs_are_those_of_the_execution_and_what_came_before_over_them() {
 }
 
 #[test]
-fn wfl_34_state_is_on_disk_before_the_program_goes_on_and_a_new_worker_has_it() {
+fn wfl_34_state_is_on_disk_before_the_program_continues_and_a_new_worker_has_it() {
     let shop = shop();
     let code = "ctx.set_state('step', 1)\nprint('after', flush=True)\nctx.set_state('step', ctx.get_state('step') + 1)\nresult = ctx.get_state('step')";
     shop.order(Order::Run(Box::new(python(code))));

@@ -86,7 +86,7 @@ fn tasks_run_in_order_and_see_what_came_before() {
 }
 
 #[test]
-fn a_result_stands_under_data_as_well_unless_it_has_such_a_field() {
+fn a_result_is_under_data_as_well_unless_it_has_such_a_field() {
     let mut work = work(json!({ "tasks": [
         { "label": "a", "kind": "x", "config": {
             "alias": "{{ before.data.n }}", "own": "{{ http.data }}", "text": "{{ said.data }}", "none": "{{ before.nope }}",
@@ -288,7 +288,7 @@ fn a_success_that_a_rule_wants_retried_uses_up_attempts_too() {
 }
 
 #[test]
-fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
+fn a_long_pause_releases_the_slot_and_sends_each_write_once() {
     let retry = json!({ "do": "retry", "attempts": 9, "backoff": "exponential", "delay_ms": 5000 });
     let rules = json!([
         { "when": "outcome.status == 'error'", "action": retry, "set_ctx": { "tries": "{{ _attempt }}" } },
@@ -418,7 +418,7 @@ fn an_iteration_is_seen_by_all_its_names() {
 }
 
 #[test]
-fn one_task_gives_its_own_result_and_no_task_gives_none() {
+fn one_task_has_its_own_result_and_no_task_has_none() {
     check(json!({ "tasks": [noop("a", json!([]))] }), &[json!({ "ok": [1] })], &["a noop {}", "done [1]"]);
     check(json!({ "tasks": [], "set_ctx": { "x": "{{ args.page }}" } }), &[], &[r#"done null set {"x":1}"#]);
     let own_status = json!({ "tasks": [noop("a", json!([])), noop("b", json!([]))] });
@@ -456,7 +456,7 @@ fn an_expression_that_cannot_be_evaluated_fails_the_step_and_is_named() {
 }
 
 #[test]
-fn jumps_that_never_end_reach_a_limit_whoever_makes_them() {
+fn endless_jumps_reach_a_limit() {
     let work = work(json!({ "tasks": [noop("a", json!([{ "action": { "do": "jump", "to": "a" } }]))] }));
     let mut run = Run::begin(work.clone());
     let mut calls = 0;
@@ -502,7 +502,7 @@ fn what_cannot_be_read_fails_at_once() {
 }
 
 #[test]
-fn an_answer_nobody_asked_for_changes_nothing() {
+fn an_unrequested_answer_changes_nothing() {
     let mut run = Run::begin(work(json!({ "tasks": [noop("a", json!([]))] })));
     run.answer(Ok(json!(1)).into());
     assert!(matches!(run.advance(), Next::Call(_)));
@@ -513,7 +513,7 @@ fn an_answer_nobody_asked_for_changes_nothing() {
 }
 
 #[test]
-fn a_result_that_says_error_is_an_error_whatever_the_tool() {
+fn a_result_that_says_error_is_an_error_for_every_tool() {
     let says = |result: Value| {
         let trace = trace_of(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
         trace[1].clone()

@@ -30,7 +30,7 @@ fn pbk_21_a_pipeline_of_real_tools_runs_by_its_rules() {
 }
 
 #[test]
-fn a_noop_gives_back_what_it_is_given() {
+fn a_noop_returns_its_configuration() {
     let noop = |config| {
         Shop::open().run(pipeline(json!({ "tasks": [{ "label": "n", "kind": "noop", "config": config }] })))
     };
@@ -83,7 +83,7 @@ fn the_next_task_waits_for_the_checkpoint_and_never_runs_when_it_is_refused() {
 }
 
 #[test]
-fn a_pipeline_that_was_cut_off_goes_on_at_its_checkpoint() {
+fn a_pipeline_that_was_interrupted_continues_at_its_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let mut work = marks(dir.path());
     let shop = Shop::open();
@@ -101,7 +101,7 @@ fn a_pipeline_that_was_cut_off_goes_on_at_its_checkpoint() {
 }
 
 #[test]
-fn units_run_beside_each_other() {
+fn units_run_concurrently() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

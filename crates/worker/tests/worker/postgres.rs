@@ -139,7 +139,7 @@ fn types_of_ones_own_are_read_and_others_are_to_be_cast() {
 }
 
 #[test]
-fn params_take_the_type_that_the_statement_gives_them() {
+fn params_have_the_types_of_the_statement() {
     let hostile = "'; DROP TABLE x; --\\\"{}";
     let params = json!([1, i64::MAX, 1.5, "12.340", true, hostile, null, { "a": [hostile] }, [1, null, 3], ["a,b", hostile, null], "2024-02-29T00:00:00Z", [[1, 2], [3, 4]], { "k": 1 }]);
     let query = "SELECT $1::int2 AS a, $2::int8 AS b, $3::float8 AS c, $4::numeric AS d, $5::bool AS e, $6::text AS f, $7::int AS g,

@@ -182,7 +182,7 @@ fn a_stop_of_what_is_not_here_is_acknowledged_and_a_late_order_begins_nothing() 
 }
 
 #[test]
-fn work_goes_on_when_its_checkpoint_is_kept() {
+fn work_continues_when_its_checkpoint_is_stored() {
     let mut session = open();
     says(&mut session, 0, run(A), &["start 1.5"]);
     let reached = |n: u32| Input::Reached { unit: A, cursor: Arc::new(json!(n)) };

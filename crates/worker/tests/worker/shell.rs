@@ -11,7 +11,7 @@ fn run(work: Work) -> Finished {
 }
 
 #[test]
-fn a_command_gives_its_exit_code_and_its_output() {
+fn a_command_returns_its_exit_code_and_its_output() {
     let finished = run(command("echo out; echo err >&2; printf 'no end'"));
     assert_eq!(*finished.output(), json!({ "exit_code": 0, "stdout": "out\nno end", "stderr": "err\n" }));
     assert_eq!(finished.text(Stream::Out), ["out", "no end"]);
@@ -161,7 +161,7 @@ fn a_task_that_takes_too_long_is_killed_with_all_it_started() {
 }
 
 #[test]
-fn an_attempt_that_takes_too_long_fails_whatever_its_rules_say() {
+fn an_attempt_that_takes_too_long_fails_under_all_rules() {
     let rules = json!([{ "action": { "do": "continue" }, "set_ctx": { "wrote": 1 } }]);
     let mut work = pipeline(json!({ "tasks": [
         { "label": "one", "kind": "noop", "rules": rules },

@@ -38,7 +38,7 @@ fn a_drawing_loads_as_it_is_and_means_what_the_flat_form_means() {
 }
 
 #[test]
-fn what_nobody_knows_beside_the_language_is_a_warning() {
+fn unknown_keys_are_warnings() {
     check(
         "name: t\nowner: me\nnodes: [{id: a, type: trigger, colour: red, data: {lable: A}}]\nedges: []",
         &[

@@ -62,7 +62,7 @@ fn what_the_author_wrote_stays_as_it_is() {
 }
 
 #[test]
-fn variables_are_inputs_and_stand_in_the_environment() {
+fn variables_are_inputs_and_in_the_environment() {
     let config = json!({ "command": "echo \"$name\"", "inputVariables": ["inputs.name", { "name": "n", "value": 3 }], "env": { "n": "4" } });
     let (_, env) = lowered(config.clone());
     assert_eq!(env, json!({ "name": "{{ inputs.name }}", "n": "4" }));

@@ -61,11 +61,11 @@ impl World {
         let rounds = self.rng.between(0, ROUNDS_MAX);
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         bench.agent = Some(Agent::of(call, bench.run.work().attempt, rounds));
-        self.agent_goes_on(worker, unit)
+        self.continue_agent(worker, unit)
     }
 
     /// It asks for what it has decided, thinks, or is done.
-    pub(super) fn agent_goes_on(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
+    pub(super) fn continue_agent(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
         let (result, takes_ms) = self.call();
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         let Some(agent) = &bench.agent else { return Ok(()) };

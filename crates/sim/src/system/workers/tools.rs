@@ -180,7 +180,7 @@ impl World {
                 bench.waits = Waits::Nothing;
                 Ok(())
             }
-            Some(Bench { waits: Waits::Kept, agent: Some(_), .. }) => self.agent_goes_on(worker, unit),
+            Some(Bench { waits: Waits::Kept, agent: Some(_), .. }) => self.continue_agent(worker, unit),
             Some(Bench { waits: Waits::Kept, agent: None, .. }) => self.advance(worker, unit),
             _ => Ok(()),
         }

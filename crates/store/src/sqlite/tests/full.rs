@@ -59,7 +59,7 @@ fn fills_the_disk() {
 
 #[test]
 #[ignore = "needs what the test above left"]
-fn goes_on_with_space() {
+fn writes_continue_with_space() {
     let places = places();
     let mut store = Sqlite::open(&places.store).unwrap();
     let mut world = World { state: state(&places.store), ..World::new(&circle()) };
@@ -80,7 +80,7 @@ fn run(shell: &[&str], prepare: &str, limited: &str) -> Option<String> {
     let script = format!(
         "{prepare} || exit 77; ({limited} {}) && {}",
         part("fills_the_disk"),
-        part("goes_on_with_space")
+        part("writes_continue_with_space")
     );
     let mut command = Command::new(shell[0]);
     command.args(&shell[1..]).args(["sh", "-c", &script]).arg(folder.path());

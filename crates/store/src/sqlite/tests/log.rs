@@ -37,7 +37,7 @@ fn the_log_does_not_grow_while_it_is_written() {
 }
 
 #[test]
-fn a_reader_of_an_old_state_makes_the_log_longer_and_stops_nobody() {
+fn a_reader_of_an_old_state_makes_the_log_longer_and_blocks_no_writer() {
     let folder = Folder::new();
     let mut store = Sqlite::open_within(&folder.path(), SMALL).unwrap();
     let mut world = begun(&mut store);

@@ -6,7 +6,7 @@ use crate::sqlite::Sqlite;
 use windlass_kernel::Millis;
 
 #[test]
-fn secrets_are_put_beside_a_store_that_is_open_and_stay() {
+fn secrets_are_stored_while_a_store_is_open_and_stay() {
     let folder = Folder::new();
     let store = folder.open();
     let secret = StoredSecret {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn code_stands_in_the_definition_or_in_a_file() {
+    fn code_is_in_the_definition_or_in_a_file() {
         let inline = || Ok(Source::Inline("x = 1".to_owned()));
         let file = |path: &str| Ok(Source::File(PathBuf::from(path)));
         check(json!({ "code": "x = 1" }), inline());
