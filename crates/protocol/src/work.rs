@@ -33,6 +33,13 @@ impl Unit {
         self.run == Unit::WHOLE
     }
 
+    /// Returns whether this unit is the whole execution that the other one is a step of.
+    #[must_use]
+    pub fn is_whole_of(self, step: Unit) -> bool {
+        let same = self.execution == step.execution && self.generation() == step.generation();
+        same && self.is_whole() && !step.is_whole()
+    }
+
     /// Returns the generation of the execution, which rises with every restart.
     #[must_use]
     pub fn generation(self) -> u32 {

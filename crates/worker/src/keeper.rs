@@ -3,6 +3,9 @@
 //! A keeper belongs to one unit and is dropped with it. It has the values that the unit itself opened or obtained, and
 //! no other secrets of the tenant: redaction reveals something about the values that are searched for, so the output of
 //! a step must not be searched for values that it has no right to.
+//!
+//! Steps of an execution that a worker holds as a whole share a folder, so one step can print a value of another. Their outputs
+//! are searched for the values of all of them.
 
 use crate::claim::Claim;
 use crate::excerpt::{settle, settle_value};
@@ -36,6 +39,8 @@ pub(crate) const LARGE: usize = 64 * 1024;
 pub(crate) struct Keeper {
     claim: Claim,
     known: Mutex<Known>,
+    /// That of the whole execution, for a unit that shares a folder with others.
+    whole: Option<Arc<Keeper>>,
 }
 
 #[derive(Default)]
@@ -76,8 +81,8 @@ impl Known {
 }
 
 impl Keeper {
-    pub(crate) fn new(claim: Claim) -> Keeper {
-        Keeper { claim, known: Mutex::default() }
+    pub(crate) fn new(claim: Claim, whole: Option<Arc<Keeper>>) -> Keeper {
+        Keeper { claim, known: Mutex::default(), whole }
     }
 
     /// Returns the value of a handle: of a secret by its name, or of a variable of the worker.
@@ -86,9 +91,8 @@ impl Keeper {
             Some(variable) => self.variable(variable).await?,
             None => self.claim.open_secret(handle).await?,
         };
-        let mut known = self.lock();
-        known.learn(value.clone())?;
-        known.handles.insert(handle.to_owned());
+        self.learn([value.clone()])?;
+        self.lock().handles.insert(handle.to_owned());
         Ok(value)
     }
 
@@ -124,13 +128,13 @@ impl Keeper {
         &self,
         values: impl IntoIterator<Item = Zeroizing<String>>,
     ) -> Result<(), Box<Failure>> {
-        let mut known = self.lock();
+        let mut known = self.whole.as_deref().unwrap_or(self).lock();
         values.into_iter().try_for_each(|value| known.learn(value))
     }
 
-    /// Returns a redactor for all values of the unit so far.
+    /// Returns a redactor for all values so far, of the unit or of the whole execution.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
-        self.lock().redactor()
+        self.whole.as_deref().unwrap_or(self).lock().redactor()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -266,7 +270,8 @@ mod tests {
             };
             reply(Reply::Resource(Box::new(answer)));
         };
-        Keeper::new(Claim { unit: Unit { execution: 1, run: 1, fence: 1 }, port: Arc::new(port) })
+        let unit = Unit { execution: 1, run: 1, fence: 1 };
+        Keeper::new(Claim { unit, port: Arc::new(port) }, None)
     }
 
     #[tokio::test]

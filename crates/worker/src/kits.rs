@@ -41,7 +41,8 @@ impl Kits {
         }
     }
 
-    pub(crate) fn for_unit(&mut self, tenant: &str, claim: Claim) -> Arc<Kit> {
+    /// `whole` is the keeper of the execution that the unit is a part of, if this worker holds it as a whole.
+    pub(crate) fn for_unit(&mut self, tenant: &str, claim: Claim, whole: Option<Arc<Keeper>>) -> Arc<Kit> {
         self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
         self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
         let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
@@ -51,7 +52,7 @@ impl Kits {
             sandbox: Sandbox::new(self.sandbox.clone()),
             bounds,
             clients: Arc::clone(&self.clients),
-            keeper: Arc::new(Keeper::new(claim.clone())),
+            keeper: Arc::new(Keeper::new(claim.clone(), whole)),
             claim,
             tokens,
             helper: self.helper.clone(),

@@ -101,7 +101,8 @@ impl RemoteDesk {
     /// Renders the call of a unit. The engine serves secrets and large values while the unit is leased.
     pub async fn prepare(&self, work: Work) -> Prepared {
         let claim = Claim { unit: work.unit, port: Arc::clone(&self.port) };
-        let kit = self.kits.lock().unwrap_or_else(PoisonError::into_inner).for_unit(&work.tenant, claim);
+        let kit =
+            self.kits.lock().unwrap_or_else(PoisonError::into_inner).for_unit(&work.tenant, claim, None);
         let (_puller, halt) = halt();
         // The log has no reader: output of a remote worker stays with it.
         let (lines, _) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());

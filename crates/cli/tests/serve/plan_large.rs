@@ -57,7 +57,7 @@ fn pln_30_an_output_of_any_size_passes_through_a_worker_with_little_memory() {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let passed = began.elapsed();
+    let (passed, before) = (began.elapsed(), peak_memory(server.process()));
     assert_eq!(ended["outputs"][0]["artifact"]["size"], size, "{ended}");
     assert_eq!(server.get(&format!("{path}/outputs/size")).text().unwrap().trim(), size.to_string());
     let (mut answer, mut read, mut piece) =

@@ -27,7 +27,7 @@ use windlass_store::{Tenant, Upload};
 const TAG: &str = "workers";
 
 /// Bytes that are collected before they are written: few writes, and little memory for each upload.
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 128 << 10;
 
 /// Maximum size of one artifact: that of an output of a step.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
@@ -155,8 +155,8 @@ async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<U
             let limit = ARTIFACT_BYTES_MAX >> 30;
             return Err(Problem::too_large(format!("an artifact may have at most {limit} GiB")));
         }
-        let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
-        upload = app.run_blocking(move || upload.write(&full).map(|()| upload)).await??;
+        (upload, piece) = app.run_blocking(move || upload.write(&piece).map(|()| (upload, piece))).await??;
+        piece.clear();
         if is_last {
             return Ok(upload);
         }

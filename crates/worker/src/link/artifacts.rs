@@ -20,8 +20,8 @@ use windlass_protocol::{
     UNIT_HEADER, Unit,
 };
 
-/// Bytes that are read, sent or written at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// Bytes that are read, sent or written at a time. Larger pieces are not faster, and several of them are on their way at a time.
+const PIECE_BYTES: usize = 128 << 10;
 
 /// Bytes a second that every network is expected to carry; an upload that is slower fails and is tried again.
 const SLOWEST_BYTES_PER_SECOND: u64 = 256 << 10;
@@ -188,14 +188,14 @@ async fn receive<W: io::Write + Send + 'static>(
             piece.extend_from_slice(bytes);
         }
         if piece.len() >= PIECE_BYTES || next.is_none() {
-            let full = std::mem::take(&mut piece);
             let write = move || {
-                hasher.update(&full);
-                to.write_all(&full).map(|()| (hasher, to))
+                hasher.update(&piece);
+                to.write_all(&piece).map(|()| (hasher, to, piece))
             };
             let written = tokio::task::spawn_blocking(write).await.map_err(io::Error::other).flatten();
-            (hasher, to) =
+            (hasher, to, piece) =
                 written.map_err(|error| Trouble::Unreachable(format!("no room for it: {error}")))?;
+            piece.clear();
         }
         if next.is_none() {
             return Ok((hasher.finish(), to));

@@ -326,7 +326,9 @@ impl Floor {
     fn start(&mut self, work: Work) {
         let unit = work.unit;
         let claim = Claim { unit, port: Arc::clone(&self.port) };
-        let kit = self.kits.for_unit(&work.tenant, claim);
+        let mut wholes = self.units.iter().filter(|(other, _)| other.is_whole_of(unit));
+        let whole = wholes.next().map(|(_, whole)| Arc::clone(&whole.kit.keeper));
+        let kit = self.kits.for_unit(&work.tenant, claim, whole);
         let (puller, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
         let wires = Wires {

@@ -49,8 +49,8 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
     None
 }
 
-/// Opens the secrets that parameters are bound to: an execution with a missing one does not begin. Each step opens the
-/// secrets that it reads again, so that no value is in memory longer than it is used.
+/// Opens the secrets that parameters are bound to: an execution without one of them does not begin, and the outputs of all
+/// steps are searched for all of them. Each step opens those that it reads again.
 async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
     let inputs = match windlass_artifact::key(&work.scope.workload) {
         None => Some(Value::clone(&work.scope.workload)),
@@ -61,7 +61,7 @@ async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Fa
     };
     let bound = inputs.as_ref().and_then(|inputs| inputs.get(PlanStep::SECRET_NAMES)?.as_object());
     for (param, name) in bound.into_iter().flatten() {
-        if let Err(mut failed) = kit.claim.open_secret(name.as_str().unwrap_or_default()).await {
+        if let Err(mut failed) = kit.keeper.open(name.as_str().unwrap_or_default()).await {
             failed.message = format!("parameter `{param}`: {}", failed.message);
             return Err(failed);
         }
