@@ -4,6 +4,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { serveFromDisk } from '../tests/disk.mjs';
 import { Server } from '../tests/server.mjs';
 
 const CHAINS = 20;
@@ -89,6 +90,7 @@ function report(name, tasks, { presses, delays }) {
 
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+  await serveFromDisk(context);
   const page = await context.newPage();
   page.setDefaultTimeout(180_000);
   await page.goto(server.link());

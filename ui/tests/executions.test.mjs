@@ -39,7 +39,7 @@ test('home lists executions at a gate and paused ones, and lets them go on', asy
     await waiting.getByLabel('window').fill('open');
     await waiting.getByRole('button', { name: 'Set in the context' }).click();
     await waiting.locator(`a[href$="${gate.execution}"]`).waitFor({ state: 'detached' });
-    assert.equal((await at.server.api('GET', `/executions/${gate.execution}/status`)).body.status, 'completed');
+    await at.server.until(async () => (await at.server.api('GET', `/executions/${gate.execution}/status`)).body.status === 'completed');
   });
   await at.server.api('POST', `/executions/${long.execution}/cancel`, { force: true });
 });
@@ -161,7 +161,7 @@ name: patient
 nodes:
   - {id: start, type: trigger}
   - {id: ebb, type: delay, config: {duration: 600000}}
-  - {id: flaky, type: shell, config: {command: exit 1}, retryPolicy: {maxRetries: 3, initialDelayMs: 600000, maxDelayMs: 600000}}
+  - {id: flaky, type: http_api, config: {url: 'http://127.0.0.1:1/', method: GET}, retryPolicy: {maxRetries: 3, initialDelayMs: 600000, maxDelayMs: 600000}}
 edges:
   - {source: start, target: ebb}
   - {source: start, target: flaky}

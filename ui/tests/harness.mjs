@@ -2,22 +2,13 @@
 // server.
 import { AxeBuilder } from '@axe-core/playwright';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before } from 'node:test';
 import { chromium } from 'playwright-core';
+import { serveFromDisk } from './disk.mjs';
 import { Server } from './server.mjs';
 
 // A machine that does other work, too, is slow.
 const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
-
-// Trial runs without a new build of the binary use the files on disk instead of the embedded ones.
-const FROM_DISK = process.env.PAGE_FROM_DISK !== undefined;
-
-async function serveFromDisk(route) {
-  const name = new URL(route.request().url()).pathname.split('/').pop();
-  const response = await route.fetch();
-  await route.fulfill({ response, body: readFileSync(new URL(`../dist/assets/${name}`, import.meta.url)) });
-}
 
 /** Starts a server and a browser for the tests of a file. Settings of the server are variables of its environment. */
 export function harness(settings = {}) {
@@ -36,7 +27,7 @@ export function harness(settings = {}) {
     async visit(options = {}, mayFail = false) {
       const context = await at.browser.newContext(options);
       context.setDefaultTimeout(PATIENCE_MS);
-      if (FROM_DISK) await context.route('**/assets/*', serveFromDisk);
+      await serveFromDisk(context);
       const page = await context.newPage();
       const wrong = [];
       page.on('console', (message) => message.type() === 'error' && !mayFail && wrong.push(message.text()));

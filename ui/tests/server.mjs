@@ -102,7 +102,7 @@ export class Server {
 
   /** Registers a definition and starts it. */
   async start(definition, inputs = {}, options = {}) {
-    const { status, body } = await this.api('POST', '/workflows', definition);
+    const { status, body } = await this.api('POST', '/workflows', definition.trimStart());
     if (status !== 201) throw new Error(JSON.stringify(body));
     const started = await this.api('POST', `/workflows/${body.id}/execute`, { inputs, options });
     if (started.status >= 300) throw new Error(JSON.stringify(started.body));

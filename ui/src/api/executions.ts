@@ -92,6 +92,16 @@ export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execut
 export const useExecutionStatus = (id: string) =>
   useQuery<Schemas['Standing'], ApiError>({ queryKey: ['execution', id, 'status'], queryFn: () => api.get(`/executions/${id}/status`), refetchInterval: LIVE_MS });
 
+/** Everything that only people move on: tasks, and paused executions that no task is about. */
+export function useWaiting() {
+  const tasks = useTasks();
+  const paused = useExecutions({ status: 'paused' }, 50);
+  const asked = new Set(tasks.data?.tasks.map(({ executionId }) => executionId));
+  const held = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => !asked.has(executionId)) ?? [];
+  const hasMore = Boolean(tasks.data?.pagination.hasMore) || paused.hasNextPage;
+  return { tasks, held, count: tasks.data && tasks.data.tasks.length + held.length, hasMore };
+}
+
 export function useTasks(mine = true) {
   return useQuery<Schemas['TaskList'], ApiError>({
     queryKey: ['tasks', mine],

@@ -59,10 +59,10 @@ export function Executions() {
                   clear selection
                 </button>
               )}
-              <button type="button" className="bad" onClick={() => setBulk('cancel')}>
+              <button type="button" className={chosen.size > 0 ? 'bad' : 'quiet'} onClick={() => setBulk('cancel')}>
                 Cancel {scope} …
               </button>
-              <button type="button" onClick={() => setBulk('retry')}>
+              <button type="button" className={chosen.size > 0 ? undefined : 'quiet'} onClick={() => setBulk('retry')}>
                 Retry {scope} …
               </button>
             </>

@@ -1,7 +1,7 @@
 // What waits for the user, what runs, what failed, what comes next, and whether the server is well.
 import { Link } from 'wouter';
 import { useServerHealth } from '../api/administration';
-import { useExecutions, useTasks } from '../api/executions';
+import { useExecutions, useWaiting } from '../api/executions';
 import { useDeadLetters, useSchedules } from '../api/schedules';
 import { Empty, Result, Section, StatusMark, Time, Title } from '../parts/basics';
 import { ExecutionTable } from '../parts/ExecutionTable';
@@ -18,18 +18,14 @@ export function Home() {
   const running = useExecutions({ status: 'running' }, 100);
   const queued = useExecutions({ status: 'queued' }, 100);
   const failed = useExecutions({ status: 'failed', since }, 100);
-  const tasks = useTasks();
-  const paused = useExecutions({ status: 'paused' }, 50);
-  const asked = new Set(tasks.data?.tasks.map(({ executionId }) => executionId));
-  const held = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => !asked.has(executionId)) ?? [];
-  const waiting = tasks.data && tasks.data.tasks.length + held.length;
+  const { tasks, held, count, hasMore } = useWaiting();
   const dead = useDeadLetters();
   const open = dead.data?.pages.flatMap(({ items }) => items).filter(({ resolved_at }) => !resolved_at);
   return (
     <>
       <Title title="Home" />
       <div className="tiles">
-        <Tile name="waiting for you" count={waiting} hasMore={tasks.data?.pagination.hasMore || paused.hasNextPage} tone="wait" href="#waiting" />
+        <Tile name="waiting for you" count={count} hasMore={hasMore} tone="wait" href="#waiting" />
         <Tile name="running" count={size(running)} hasMore={running.hasNextPage} tone="busy" href="/executions?status=running" />
         <Tile name="queued" count={size(queued)} hasMore={queued.hasNextPage} href="/executions?status=queued" />
         <Tile name="failed in a day" count={size(failed)} hasMore={failed.hasNextPage} tone="bad" href="/executions?status=failed&since=1d" />
@@ -38,7 +34,7 @@ export function Home() {
       <div id="waiting">
         <Section title="Waiting for you">
           <Result of={tasks}>
-            {waiting === 0 && <Empty title="Nothing waits for an answer of yours." />}
+            {count === 0 && <Empty title="Nothing waits for an answer of yours." />}
             <TaskList tasks={tasks.data?.tasks ?? []} />
             <HeldExecutions executions={held.slice(0, LISTED)} />
             {held.length > LISTED && <Link href="/executions?status=paused">all paused executions</Link>}

@@ -9,9 +9,10 @@ import { placeInLayers } from './layers';
 import { useTheme } from './theme';
 import { duration, plural } from './words';
 
-type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean }, 'step'>;
+/** A graph is that of a definition, or of a run of it. */
+type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean; isRun: boolean }, 'step'>;
 
-const WIDTH = 220;
+const WIDTH = 240;
 const HEIGHT = 76;
 const GAP_Y = 56;
 const MINIMAP_FROM = 30;
@@ -40,7 +41,7 @@ function firstView(graph: Graph): { id: string }[] | undefined {
   return (lively.length > 0 ? lively : graph.nodes).slice(0, IN_VIEW).map(({ id }) => ({ id }));
 }
 
-const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode>) {
+const Step = memo(function Step({ data: { step, isChosen, isRun } }: NodeProps<StepNode>) {
   const { state } = step;
   const details = [
     state?.iterations && `${plural(state.iterations.begun, 'iteration')}${state.iterations.failed ? `, ${state.iterations.failed} failed` : ''}`,
@@ -49,11 +50,11 @@ const Step = memo(function Step({ data: { step, isChosen } }: NodeProps<StepNode
     state?.durationMs ? duration(state.durationMs) : undefined,
   ].filter(Boolean);
   return (
-    <div className={`step ${state?.status ?? 'unreached'} ${step.shape.replace(' ', '-')}${isChosen ? ' chosen' : ''}`}>
+    <div className={`step ${state?.status ?? (isRun ? 'unreached' : 'defined')} ${step.shape.replace(' ', '-')}${isChosen ? ' chosen' : ''}`}>
       <Handle type="target" position={Position.Top} isConnectable={false} />
       <strong title={step.id}>{step.name}</strong>
       <span className="faint">{step.captions.join(' · ')}</span>
-      {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} />}
+      {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} title={[state.status, ...details].join(' · ')} />}
       <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   );
@@ -74,18 +75,19 @@ const FIXED = {
 
 /** Nodes of steps that have not changed are kept, so that nothing is computed again for them. */
 function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined, before: ReadonlyMap<string, StepNode>): StepNode[] {
+  const isRun = graph.nodes.some(({ state }) => state) || graph.edges.some(({ taken }) => taken != null);
   return graph.nodes.map((step) => {
     const { x, y } = at.get(step.id) ?? { x: 0, y: 0 };
     const isChosen = step.id === chosen;
     const known = before.get(step.id);
-    if (known && known.data.step === step && known.data.isChosen === isChosen && known.position.x === x - WIDTH / 2 && known.position.y === y - HEIGHT / 2) return known;
+    if (known && known.data.step === step && known.data.isChosen === isChosen && known.data.isRun === isRun && known.position.x === x - WIDTH / 2 && known.position.y === y - HEIGHT / 2) return known;
     return {
       ...FIXED,
       id: step.id,
       type: 'step',
       position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 },
-      ariaLabel: `${step.name}, ${step.state?.status ?? 'not reached'}`,
-      data: { step, isChosen },
+      ariaLabel: isRun ? `${step.name}, ${step.state?.status ?? 'not reached'}` : step.name,
+      data: { step, isChosen, isRun },
     };
   });
 }
@@ -97,7 +99,7 @@ function edgesOf(graph: Graph): Edge[] {
     target: to,
     label: shortLabel(label),
     className: `edge ${kind}${taken ? ' taken' : taken === 0 ? ' untaken' : ''}`,
-    markerEnd: { type: MarkerType.ArrowClosed },
+    markerEnd: { type: MarkerType.ArrowClosed, color: `var(--${taken ? 'text' : kind === 'error' ? 'bad' : 'field'})` },
   }));
 }
 

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useTenants } from '../api/administration';
 import { api, type Session, tenant } from '../api/client';
-import { useTasks } from '../api/executions';
+import { useWaiting } from '../api/executions';
 import { useChange } from '../api/shared';
 import { Dialog } from './Dialog';
 import { Icon } from './Icon';
@@ -43,7 +43,7 @@ export function Layout({ session, children }: { session: Session; children: Reac
 
 function Navigation({ session }: { session: Session }) {
   const [location] = useLocation();
-  const waiting = useTasks().data?.tasks.length ?? 0;
+  const waiting = useWaiting().count ?? 0;
   return (
     <nav aria-label="Pages">
       {PLACES.filter(({ needs }) => !needs || session.permissions.includes(needs)).map(({ path, name, icon }) => (
@@ -51,7 +51,7 @@ function Navigation({ session }: { session: Session }) {
           <Icon name={icon} />
           <span>{name}</span>
           {path === '/' && waiting > 0 && (
-            <span className="count" title="Tasks that wait for you">
+            <span className="count" title="Waiting for you">
               {waiting}
             </span>
           )}

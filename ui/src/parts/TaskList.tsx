@@ -19,7 +19,7 @@ export function TaskList({ tasks }: { tasks: readonly Task[] }) {
             {' · '}
             {task.actionId}
             {task.approvers.length > 0 && ` · for ${task.approvers.join(', ')}`}
-            {' · waits since '}
+            {' · asked '}
             <Time at={task.since} />
             {task.deadline && (
               <>

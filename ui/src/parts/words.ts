@@ -11,8 +11,8 @@ const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 
 export function relative(at: string, now: number): string {
   const left = Date.parse(at) - now;
-  const [unit, ms] = UNITS.find(([, ms]) => Math.abs(left) >= ms) ?? ['second', 1_000];
-  return Math.abs(left) < 1_000 ? 'now' : RELATIVE.format(Math.trunc(left / ms), unit);
+  const [unit, ms] = UNITS.find(([, ms]) => Math.abs(left) >= ms * 0.99) ?? ['second', 1_000];
+  return Math.abs(left) < 1_000 ? 'now' : RELATIVE.format(Math.round(left / ms), unit);
 }
 
 export const exact = (at: string): string => EXACT.format(new Date(at));
@@ -27,8 +27,9 @@ export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1_000)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const seconds = Math.floor((ms % 60_000) / 1_000);
+  if (minutes < 60) return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
+  return minutes % 60 === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** Terminals colour their texts with control sequences; a page does not show them. */

@@ -1,6 +1,7 @@
 // One execution: what it is, what it waits for, what failed and where; then its views, live.
-import { useEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 import { Link } from 'wouter';
+import type { Execution as Data } from '../../api/client';
 import { useExecution, useExecutionGraph, useExecutions } from '../../api/executions';
 import { useLive } from '../../api/live';
 import { planId, usePlan } from '../../api/plans';
@@ -22,6 +23,7 @@ import { PlanRun, planStatus, StepCounts } from './PlanRun';
 import { StepPanel, Steps } from './Steps';
 import { Timeline } from './Timeline';
 import { Values } from './Values';
+import { markWaiting } from './waiting';
 import { WaitingFor } from './WaitingFor';
 
 const TABS = {
@@ -81,7 +83,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
           </Link>
         ))}
       </nav>
-      {tab === 'graph' && <GraphTab id={id} chosen={step} choose={choose} />}
+      {tab === 'graph' && <GraphTab execution={execution} chosen={step} choose={choose} />}
       {tab === 'actions' && <ActionRun execution={execution} />}
       {tab === 'plan' && <PlanRun execution={execution} plan={plan} />}
       {tab === 'timeline' && <Timeline execution={execution} chosen={step} choose={choose} />}
@@ -96,12 +98,13 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
   );
 }
 
-function GraphTab({ id, chosen, choose }: { id: string; chosen: string | undefined; choose: (id: string) => void }) {
-  const graph = useExecutionGraph(id);
-  if (!graph.data) return graph.error ? <Problem error={graph.error} retry={() => void graph.refetch()} /> : <Loading />;
+function GraphTab({ execution, chosen, choose }: { execution: Data; chosen: string | undefined; choose: (id: string) => void }) {
+  const graph = useExecutionGraph(execution.executionId);
+  const shown = useMemo(() => graph.data && markWaiting(graph.data, execution.waitingFor), [graph.data, execution.waitingFor]);
+  if (!shown) return graph.error ? <Problem error={graph.error} retry={() => void graph.refetch()} /> : <Loading />;
   return (
     <>
-      <LazyGraph graph={graph.data} chosen={chosen} choose={choose} />
+      <LazyGraph graph={shown} chosen={chosen} choose={choose} />
       {!chosen && <p className="faint">Choose a step to see its result, its iterations, and why it is in its state.</p>}
     </>
   );

@@ -1,5 +1,6 @@
 import { Link } from 'wouter';
 import type { Execution } from '../../api/client';
+import { useSession } from '../../api/shared';
 import { Time } from '../../parts/basics';
 import { definitionPath } from '../../parts/definition';
 import { duration, plural, shortId } from '../../parts/words';
@@ -9,7 +10,7 @@ export function Facts({ execution }: { execution: Execution }) {
   return (
     <p className="faint">
       <Definition execution={execution} /> · created <Time at={execution.createdAt} /> · {metadata.triggerType} by{' '}
-      {metadata.triggeredBy}
+      <User id={metadata.triggeredBy} />
       {execution.duration !== undefined && ` · took ${duration(execution.duration)}`}
       {!execution.completedAt && ` · ${progress.completedNodes} of ${plural(progress.totalNodes, 'step')}`}
       {execution.estimatedCompletion && !execution.completedAt && (
@@ -37,6 +38,12 @@ export function Facts({ execution }: { execution: Execution }) {
       ))}
     </p>
   );
+}
+
+/** Users have no names here: the own one, or the end of the id. */
+function User({ id }: { id: string }) {
+  const own = useSession().data?.id;
+  return <span className="whole" title={id}>{id === own ? 'you' : id.startsWith('user_') ? shortId(id) : id}</span>;
 }
 
 /** What was executed: a version of a workflow, or a plan, which never changes. */

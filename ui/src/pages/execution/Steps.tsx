@@ -8,6 +8,7 @@ import { pathText, plural } from '../../parts/words';
 import { useCourse } from './course';
 import { Failure } from './Failure';
 import { Iterations } from './Iterations';
+import { statusOf } from './waiting';
 import { type Course, unreached, why } from './why';
 
 const SHOWN_MAX = 200;
@@ -98,7 +99,7 @@ function Firing({ node, course, isOpen }: { node: NodeExecution; course: Course;
   return (
     <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary>
-        <StatusMark status={node.status} />
+        <StatusMark status={statusOf(node, course.execution.waitingFor)} />
         <strong>
           {node.nodeName}
           {pathText(node.path)}

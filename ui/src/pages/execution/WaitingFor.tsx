@@ -40,7 +40,7 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
         {aside}
         {waiting.nodeName && `${waiting.nodeName} · `}
         {waiting.approvers ? `for ${text(waiting.approvers)} · ` : ''}
-        waits since <Time at={waiting.since} />
+        {kind === 'approval' || kind === 'manual' ? 'asked' : 'since'} <Time at={waiting.since} />
         {waiting.deadline && (
           <>
             {' · deadline '}

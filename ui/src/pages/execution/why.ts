@@ -41,7 +41,7 @@ export function why(node: NodeExecution, course: Course): string {
 
 function skipped(node: NodeExecution, course: Course): string {
   if (node.skipReason === 'condition') return `Its condition was false${condition(node.nodeId, course)}.`;
-  const reason = SKIPPED[node.skipReason ?? ''] ?? (node.firing > 0 ? 'It was skipped.' : `The execution ended (${course.execution.status}) before it was reached.`);
+  const reason = SKIPPED[node.skipReason ?? ''] ?? (node.firing > 0 ? `It was stopped, because the execution ended (${course.execution.status}).` : `The execution ended (${course.execution.status}) before it was reached.`);
   return `${reason} ${untaken(node.nodeId, course, node.path)}`.trim();
 }
 

@@ -33,16 +33,16 @@ export function Schedule({ id }: { id: string }) {
             <Next next={explanation.data?.next ?? []} isPaused={Boolean(schedule.paused_at)} />
           </Result>
         </Section>
-        <Section title="Definition">
-          <Json value={definitionOf(schedule)} label="the definition" />
+        <Section title="Past occurrences">
+          <Result of={explanation}>
+            <Calendar past={explanation.data?.past ?? []} />
+          </Result>
         </Section>
       </div>
-      <Section title="Past occurrences">
-        <Result of={explanation}>
-          <Calendar past={explanation.data?.past ?? []} />
-        </Result>
-      </Section>
       <Runs id={id} />
+      <Section title="Definition">
+        <Json value={definitionOf(schedule)} label="the definition" />
+      </Section>
     </>
   );
 }
@@ -50,7 +50,7 @@ export function Schedule({ id }: { id: string }) {
 /** What the user wrote, without what the server adds. */
 function definitionOf(schedule: object): object {
   const added = ['id', 'paused_at', 'next_run_at', 'last_run_at', 'created_at', 'updated_at', 'target_kind'];
-  return Object.fromEntries(Object.entries(schedule).filter(([key]) => !added.includes(key)));
+  return Object.fromEntries(Object.entries(schedule).filter(([key, value]) => value !== null && !added.includes(key)));
 }
 
 function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; isPaused: boolean }) {
@@ -61,9 +61,18 @@ function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; 
       rows={next}
       rowKey={({ nominal_time }) => nominal_time}
       columns={[
-        { name: 'Time', show: ({ nominal_time }) => exact(nominal_time) },
+        {
+          name: 'Time',
+          isWide: true,
+          show: (one) => (
+            <>
+              {exact(one.nominal_time)}
+              {/* A reason is written once for the occurrences that share it. */}
+              {one.reason !== next[next.indexOf(one) - 1]?.reason && <div className="faint">{one.reason}</div>}
+            </>
+          ),
+        },
         { name: 'In', show: ({ nominal_time }) => <Time at={nominal_time} /> },
-        { name: 'Because', isWide: true, show: ({ reason }) => <span className="faint">{reason}</span> },
       ]}
     />
   );

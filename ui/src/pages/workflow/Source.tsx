@@ -38,7 +38,7 @@ export function Source({ workflow }: { workflow: Workflow }) {
           </button>
         </div>
       )}
-      <div className="columns">
+      <div className="columns editing">
         <Section
           title={`Source of version ${base.version}`}
           aside={
