@@ -55,6 +55,9 @@ function observe() {
 const server = await Server.start();
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
 
+/** Time of the processor that the main thread used while the last trace was made: other load of the machine does not change it much. */
+let cpu = 0;
+
 /** Traces a page while something happens, and returns the tasks of its main thread in milliseconds, the longest first. */
 async function traced(page, name, work) {
   await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'blink.user_timing', 'loading', ...(folder ? ['disabled-by-default-v8.cpu_profiler'] : [])] });
@@ -63,8 +66,9 @@ async function traced(page, name, work) {
   if (folder) writeFileSync(join(folder, `${name}.json`), buffer);
   const { traceEvents } = JSON.parse(buffer.toString());
   const main = new Set(traceEvents.filter((event) => event.name === 'thread_name' && event.args.name === 'CrRendererMain').map(({ pid, tid }) => `${pid} ${tid}`));
-  const tasks = traceEvents.filter((event) => event.name === 'RunTask' && main.has(`${event.pid} ${event.tid}`)).map((event) => event.dur / 1_000);
-  return tasks.sort((one, other) => other - one);
+  const events = traceEvents.filter((event) => event.name === 'RunTask' && main.has(`${event.pid} ${event.tid}`));
+  cpu = events.reduce((sum, event) => sum + (event.tdur ?? 0), 0) / 1_000;
+  return events.map((event) => event.dur / 1_000).sort((one, other) => other - one);
 }
 
 const ms = (value) => `${Math.round(value)} ms`;
@@ -119,7 +123,7 @@ try {
       const data = performance.getEntriesByType('resource').filter(({ name }) => /\/executions\/[^/]+(\/graph.*)?$/.test(name));
       return { data: Math.max(...data.map(({ responseEnd }) => responseEnd)), first: Math.min(...data.map(({ startTime }) => startTime)), size: data.reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0), drawn: window.seen.drawn, last: window.seen.last ?? 0 };
     });
-    console.log(`${name}: data of ${Math.round(seen.size / 1024)} KiB in ${ms(seen.data - seen.first)}; the first step ${ms(seen.drawn - seen.data)} after it, interactive ${ms(Math.max(seen.drawn, seen.last) - seen.data)} after it; longest task ${ms(tasks[0])}`);
+    console.log(`${name}: data of ${Math.round(seen.size / 1024)} KiB in ${ms(seen.data - seen.first)}; the first step ${ms(seen.drawn - seen.data)} after it, interactive ${ms(Math.max(seen.drawn, seen.last) - seen.data)} after it; longest task ${ms(tasks[0])}; ${ms(cpu)} of the processor from the request on`);
   }
   await page.goto(`${server.url}${path}/timeline`);
   const timeline = await traced(page, 'timeline', async () => {

@@ -328,8 +328,8 @@ impl<'c> Commits<'c> {
 fn insert_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> StoreResult<()> {
     let Marks { phase, held, due, goes_on } = Marks::of(head);
     let version = head.version.cast_signed();
-    let sql = "INSERT INTO heads (key, version, last, at, state, phase, held, due, goes_on) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let sql = "INSERT INTO heads (key, version, last, at, state, phase, held, due, goes_on, tenant, workflow) \
+               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, tenant, workflow FROM executions WHERE key = ?1";
     execute(conn, sql, params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on])?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::origin::{IdempotencyKey, Options, Origin};
 use crate::rules::KeyHolder;
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, Millis};
 
 /// Columns of an origin, the first ones of a row: of `executions e` and its `workflows w`. The options come first.
 pub(super) const ORIGIN: &str = "e.options, e.tenant, e.definition, w.id, e.trigger, e.parent";
@@ -54,8 +54,35 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
         json(&origin.options),
     ])?;
     let key = conn.last_insert_rowid();
+    note_creation_time(conn, key, creation.at)?;
     write_labels(conn, key, origin)?;
     Ok(key)
+}
+
+/// Number of executions whose times of creation are noted together. The fewer, the more rows the notes have, and the fewer
+/// executions of other times a list reads.
+const BLOCK: i64 = 4096;
+
+fn note_creation_time(conn: &Connection, key: i64, at: Millis) -> StoreResult<()> {
+    let sql = "INSERT INTO creation_times (block, earliest, latest) VALUES (?1, ?2, ?2) ON CONFLICT (block) \
+               DO UPDATE SET earliest = min(earliest, ?2), latest = max(latest, ?2) \
+               WHERE ?2 NOT BETWEEN earliest AND latest";
+    execute(conn, sql, [key / BLOCK, at.0])?;
+    Ok(())
+}
+
+/// Returns a number below which no execution was created after a time.
+pub(super) fn first_key_after(conn: &Connection, at: Millis) -> StoreResult<i64> {
+    let sql = "SELECT min(block) FROM creation_times WHERE latest > ?1";
+    let block = query_first(conn, sql, [at.0], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+    Ok(block.map_or(i64::MAX, |block| block * BLOCK))
+}
+
+/// Returns a number above which no execution was created before a time.
+pub(super) fn last_key_before(conn: &Connection, at: Millis) -> StoreResult<i64> {
+    let sql = "SELECT max(block) FROM creation_times WHERE earliest < ?1";
+    let block = query_first(conn, sql, [at.0], |row| Ok(row.get::<_, Option<i64>>(0)?))?.flatten();
+    Ok(block.map_or(i64::MIN, |block| block * BLOCK + BLOCK - 1))
 }
 
 fn write_labels(conn: &Connection, key: i64, origin: &Origin) -> StoreResult<()> {

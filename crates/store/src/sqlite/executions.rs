@@ -1,7 +1,7 @@
 //! Lists of executions, newest first, read by the most selective index.
 
 use super::columns::{Columns as _, ENDED, id_bytes, limit, phase_number, workflow_bytes};
-use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
+use super::creation::{ORIGIN, ORIGIN_COLUMNS, first_key_after, last_key_before, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
@@ -24,8 +24,7 @@ pub(super) fn list(conn: &Connection, query: &Query) -> StoreResult<Vec<ListedEx
 
 /// Counts from the few executions that are open, not from all that the tenant ever had.
 pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> StoreResult<usize> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN executions e ON e.key = h.key \
-               WHERE h.phase < ?2 AND e.tenant = ?1 LIMIT ?3)";
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM heads WHERE tenant = ?1 AND phase < ?2 LIMIT ?3)";
     query_count(conn, sql, params![tenant.0, ENDED, limit(bound)])
 }
 
@@ -38,37 +37,84 @@ fn phases(status: Option<Status>) -> Vec<Option<i64>> {
     }
 }
 
-/// The keys that a query finds in one phase, or in any. The table that comes first is the one that narrows most; each is
-/// read along an index in the order of the keys.
+/// The table that a list reads along an index in the order of the keys, the one that narrows most. The others are looked up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Driver {
+    Tags,
+    Executions,
+    Heads,
+}
+
+impl Driver {
+    fn of(query: &Query, phase: Option<i64>) -> Driver {
+        let is_narrow = query.correlation.is_some() || query.parent.is_some();
+        let is_bounded = query.workflow.is_some() || query.tenant.is_some();
+        match query.tag {
+            Some(_) => Driver::Tags,
+            None if phase.is_some() && is_bounded && !is_narrow => Driver::Heads,
+            None => Driver::Executions,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Driver::Tags => "t.execution",
+            Driver::Executions => "e.key",
+            Driver::Heads => "h.key",
+        }
+    }
+
+    /// The tables of a list. Rows of `executions` are read only if a condition is about them.
+    fn tables(self, query: &Query) -> String {
+        let reads_executions = query.correlation.is_some()
+            || query.parent.is_some()
+            || query.since.is_some()
+            || query.until.is_some();
+        let executions = if reads_executions { " CROSS JOIN executions e ON e.key = h.key" } else { "" };
+        match self {
+            Driver::Tags => format!("tags t CROSS JOIN heads h ON h.key = t.execution{executions}"),
+            Driver::Executions => "executions e CROSS JOIN heads h ON h.key = e.key".to_owned(),
+            Driver::Heads => format!("heads h{executions}"),
+        }
+    }
+}
+
+/// The keys that a query finds in one phase, or in any.
 pub(super) fn statement(
     conn: &Connection,
     query: &Query,
     phase: Option<i64>,
 ) -> StoreResult<(String, Vec<Value>)> {
+    let driver = Driver::of(query, phase);
+    let (key, own) = (driver.key(), if driver == Driver::Executions { "e" } else { "h" });
     let mut conditions = Conditions::default();
-    conditions.add("e.key < ?", query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?);
-    // The index of tenants is not used if another one is more selective.
-    let is_narrowed = is_narrow(query) || by_phase(query, phase);
-    let of_tenant = if is_narrowed { "+e.tenant = ?" } else { "e.tenant = ?" };
-    conditions.add_if(of_tenant, query.tenant.as_ref().map(|tenant| tenant.0.to_string()));
+    let before = query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?;
+    conditions.add(&format!("{key} < ?"), before);
+    if let Some(since) = query.since {
+        conditions.add(&format!("{key} >= ?"), first_key_after(conn, since)?);
+        conditions.add("e.created_at > ?", since.0);
+    }
+    if let Some(until) = query.until {
+        conditions.add(&format!("{key} <= ?"), last_key_before(conn, until)?);
+        conditions.add("e.created_at < ?", until.0);
+    }
+    // The indexes of tenants and of workflows are not used if another one is more selective.
+    let index = if query.workflow.is_some() || is_narrower(query) { "+" } else { "" };
+    conditions.add_if(
+        &format!("{index}{own}.tenant = ?"),
+        query.tenant.as_ref().map(|tenant| tenant.0.to_string()),
+    );
     conditions.add_if("t.tag = ?", query.tag.clone());
     conditions.add_if("e.correlation = ?", query.correlation.clone());
     conditions.add_if("e.parent = ?", query.parent.map(|parent| id_bytes(parent).to_vec()));
     if let Some(workflow) = query.workflow {
-        conditions.add("e.workflow = ?", find_workflow_key(conn, query.tenant.as_ref(), workflow)?);
+        let workflow = find_workflow_key(conn, query.tenant.as_ref(), workflow)?;
+        let index = if is_narrower(query) { "+" } else { "" };
+        conditions.add(&format!("{index}{own}.workflow = ?"), workflow);
     }
     conditions.add_if("h.phase = ?", phase);
-    conditions.add_if("e.created_at > ?", query.since.map(|since| since.0));
-    conditions.add_if("e.created_at < ?", query.until.map(|until| until.0));
-    let order = if query.tag.is_some() {
-        "t.execution DESC"
-    } else if by_phase(query, phase) {
-        "h.key DESC"
-    } else {
-        "e.key DESC"
-    };
-    let select = format!("SELECT e.key FROM {}", tables(query, phase));
-    Ok(conditions.finish(&select, order, limit(query.limit)))
+    let select = format!("SELECT h.key FROM {}", driver.tables(query));
+    Ok(conditions.finish(&select, &format!("{key} DESC"), limit(query.limit)))
 }
 
 /// Returns the number of a workflow, also of a deleted one: the newest of that id. Without one, a number that none has.
@@ -80,23 +126,9 @@ fn find_workflow_key(conn: &Connection, of: Option<&Tenant>, id: WorkflowId) -> 
     Ok(found.flatten().unwrap_or(i64::MIN))
 }
 
-fn is_narrow(query: &Query) -> bool {
-    query.workflow.is_some() || query.correlation.is_some() || query.parent.is_some() || query.tag.is_some()
-}
-
-/// Few executions are in most phases, but what makes a query narrow makes it narrower.
-fn by_phase(query: &Query, phase: Option<i64>) -> bool {
-    phase.is_some() && !is_narrow(query)
-}
-
-fn tables(query: &Query, phase: Option<i64>) -> &'static str {
-    if query.tag.is_some() {
-        "tags t CROSS JOIN executions e ON e.key = t.execution CROSS JOIN heads h ON h.key = e.key"
-    } else if by_phase(query, phase) {
-        "heads h CROSS JOIN executions e ON e.key = h.key"
-    } else {
-        "executions e CROSS JOIN heads h ON h.key = e.key"
-    }
+/// Returns whether something narrows a list more than a workflow does.
+fn is_narrower(query: &Query) -> bool {
+    query.correlation.is_some() || query.parent.is_some() || query.tag.is_some()
 }
 
 pub(super) fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExecution> {

@@ -1,5 +1,5 @@
 // One execution: what it is, what it waits for, what failed and where; then its views, live.
-import { useEffect, useMemo } from 'react';
+import { useDeferredValue, useEffect, useMemo } from 'react';
 import { Link } from 'wouter';
 import type { Execution as Data } from '../../api/client';
 import { useExecution, useExecutionGraph, useExecutions } from '../../api/executions';
@@ -100,7 +100,9 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
 
 function GraphTab({ execution, chosen, choose }: { execution: Data; chosen: string | undefined; choose: (id: string) => void }) {
   const graph = useExecutionGraph(execution.executionId);
-  const shown = useMemo(() => graph.data && markWaiting(graph.data, execution.waitingFor), [graph.data, execution.waitingFor]);
+  const marked = useMemo(() => graph.data && markWaiting(graph.data, execution.waitingFor), [graph.data, execution.waitingFor]);
+  // Inputs of the user come first; a large graph follows.
+  const shown = useDeferredValue(marked);
   if (!shown) return graph.error ? <Problem error={graph.error} retry={() => void graph.refetch()} /> : <Loading />;
   return (
     <>

@@ -19,7 +19,7 @@ export function Logs({ execution, step }: { execution: Execution; step: string |
   // Typing comes first; the lines follow.
   const words = useDeferredValue(search).toLowerCase();
   const pages = found.data?.pages;
-  const all = useMemo(() => pages?.flatMap((page) => page.logs) ?? [], [pages]);
+  const all = useDeferredValue(useMemo(() => pages?.flatMap((page) => page.logs) ?? [], [pages]));
   const lines = useMemo(() => (words ? all.filter(({ message }) => message.toLowerCase().includes(words)) : all), [all, words]);
   const { hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = found;
   useEffect(() => {

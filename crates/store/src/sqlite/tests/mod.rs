@@ -1,6 +1,7 @@
 mod audit;
 mod checking;
 mod conformance;
+mod creation_times;
 mod damage;
 mod full;
 mod log;

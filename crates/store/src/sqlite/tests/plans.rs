@@ -4,7 +4,7 @@ use super::Folder;
 use crate::sqlite::{chain, connect, executions, lists, mail, objects, registry, schedules, tasks, timers};
 use crate::{Query, Tenant, WorkflowId};
 use rusqlite::{Connection, StatementStatus};
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, Millis};
 
 fn check(sql: &str) {
     let folder = Folder::new();
@@ -71,7 +71,10 @@ fn no_list_of_executions_reads_a_whole_table() {
         Query { workflow: Some(WorkflowId(1)), ..of_tenant.clone() },
         Query { tag: Some("a".to_owned()), ..of_tenant.clone() },
         Query { correlation: Some("a".to_owned()), ..of_tenant.clone() },
-        Query { parent: Some(ExecutionId(1)), ..of_tenant },
+        Query { parent: Some(ExecutionId(1)), ..of_tenant.clone() },
+        Query { workflow: Some(WorkflowId(1)), tag: Some("a".to_owned()), ..of_tenant.clone() },
+        Query { since: Some(Millis(1)), until: Some(Millis(2)), ..of_tenant.clone() },
+        Query { since: Some(Millis(1)), workflow: Some(WorkflowId(1)), ..of_tenant },
     ];
     for query in queries {
         for phase in [None, Some(3)] {
