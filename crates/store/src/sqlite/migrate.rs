@@ -170,7 +170,9 @@ mod tests {
             "3ed57fbab67ddf723f22fcf93a5d2e8b558a5af4bb048364bc98e659bb796d22",
             "2202d9754e52d5dc5f838a6be4e6eba52b803dcff47cc119f6c4d382a3702a61",
             "54552c9116441a18d3080dc96922d4e3df47f2934ca2da9d1dc0d2d90a1926ef",
+            "2d32802a2e451ed64a9c4fc3be6c42f943130584bd6095ecff8a939259e3b5b2",
             "8c5e0e96d959d3951c5a7e894b2d5e04faca24a39c4709a32083cf786e629079",
+            "9707691757a3ac5a1c64d6a7bde94f204c18682ff26061f340cbd2fd0e56052c",
         ];
         assert_eq!(found, expected);
     }
