@@ -103,7 +103,7 @@ impl Local {
             pulse: Pulse { vitals: Vitals::unused(), pool: None },
             reads_only: true,
             remote: Arc::new(RemoteWorkers::closed()?),
-            artifacts: Sqlite::artifacts_beside(&store),
+            artifacts: Sqlite::artifacts_of_store(&store),
             bucket: None,
         });
         Ok(Local::with(app, None))

@@ -72,7 +72,7 @@ impl Readers {
 
     /// Starts one thread, for a process with one tenant.
     pub fn start_one(store: &Path) -> anyhow::Result<Readers> {
-        Readers::start_threads(store, &Sqlite::artifacts_beside(store), 1, 1)
+        Readers::start_threads(store, &Sqlite::artifacts_of_store(store), 1, 1)
     }
 
     fn start_threads(
@@ -253,7 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("windlass.db");
         drop(Sqlite::open(&store).unwrap());
-        let readers = Readers::start(&store, &Sqlite::artifacts_beside(&store), 2).unwrap();
+        let readers = Readers::start(&store, &Sqlite::artifacts_of_store(&store), 2).unwrap();
         let hostile = readers.of(&Tenant::new("hostile"));
         // Endless reads: each ends only with its caller.
         let endless = |readers: Readers| async move {
