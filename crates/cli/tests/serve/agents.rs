@@ -335,7 +335,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
         (15, 3),
     );
     check(&silent, json!({ "timeout": 1 }), "NETWORK_TIMEOUT", "1000 ms", (0, 1));
-    check(&garbled, json!({}), "CONNECTION_RESET", "could not be asked", (0, 3));
+    check(&garbled, json!({}), "CONNECTION_RESET", "could not be reached", (0, 3));
     // A call that makes no sense is reported to the model, which may do better.
     let confused = Model::start(|number, _| match number {
         0 => Reply::Says(

@@ -137,14 +137,14 @@ fn wfl_24_trouble_of_models_has_the_codes_of_the_document_and_is_never_a_panic()
         "{\"choices\": [{\"message\": {\"content\": 7}}]}",
         "[1",
     ] {
-        check(answer("200 OK", "", nonsense), "transient_5xx", "PROVIDER_ERROR", None, "not understood");
+        check(answer("200 OK", "", nonsense), "transient_5xx", "PROVIDER_ERROR", None, "is not valid");
     }
     check(
         "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\"".to_owned(),
         "transport",
         "CONNECTION_RESET",
         None,
-        "could not be asked",
+        "could not be reached",
     );
     let closed = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
     let mut work = numbered(90, llm(&model(vec![]), json!({})));
@@ -187,7 +187,7 @@ fn a_streamed_answer_is_logged_line_by_line_while_it_arrives() {
     assert_eq!((&asked["stream"], &asked["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
     let cut = model(vec![answer("200 OK", "content-type: text/event-stream\r\n", &delta("half"))]);
     let failed = Shop::open().run(llm(&cut, json!({ "stream": true })));
-    assert!(failed.failure().message.contains("broke off"), "{}", failed.failure().message);
+    assert!(failed.failure().message.contains("early"), "{}", failed.failure().message);
 }
 
 fn body_of(server: &Server) -> Value {

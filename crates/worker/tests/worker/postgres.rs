@@ -228,7 +228,7 @@ fn errors_have_state_and_kind() {
     let failed = failure(json!({ "command": twice }));
     assert_eq!(
         failed.message,
-        "command_2: postgres says: duplicate key value violates unique constraint \"only_one\" (23505)"
+        "command_2: postgres reported: duplicate key value violates unique constraint \"only_one\" (23505)"
     );
 }
 
