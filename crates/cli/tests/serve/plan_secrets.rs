@@ -25,7 +25,7 @@ fn plan() -> Value {
     let token = json!([{ "name": "token" }]);
     let args = json!({ "refs": { "token": "params.token" } });
     let says = "cat context/token; cat context/token >&2; cat context/token > outputs/plain; base64 -w0 context/token > outputs/coded; \
-                for i in $(seq 3000); do cat context/token; echo; done > outputs/large; \
+                yes \"$(cat context/token)\" | head -3000 > outputs/large; \
                 cp context/token \"$SIGNADOT_PLAN_EXECUTION_SCRATCHDIR/copy\"; printf '{\"t\": \"%s\"}' \"$(cat context/token)\" > outputs/json.json; \
                 echo $TOKEN";
     let outputs = json!([{ "name": "plain" }, { "name": "coded" }, { "name": "large" }, { "name": "json", "schema": {} }]);
