@@ -413,6 +413,10 @@ test('markup in names, results, logs and errors is shown as text', async () => {
     }
     await at.open(page, `/executions/${execution}/logs`);
     await page.getByText('<svg onload=alert(4)>').first().waitFor();
+    await at.open(page, `/executions/${execution}/steps`);
+    await page.getByText(/The route from <b>bold<\/b> needs event\.name == '<i>x<\/i>'; event\.name was “step\.failed”/).waitFor();
+    await at.open(page, `/executions/${execution}/logs`);
+    await page.getByText('<svg onload=alert(4)>').first().waitFor();
     assert.ok(!(await page.locator('.logs').innerText()).includes('\u001b'));
     await at.open(page, `/executions/${execution}/values`);
     await page.getByText('javascript:alert(2)').first().waitFor();

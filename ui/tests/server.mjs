@@ -177,4 +177,7 @@ workload: {link: "javascript:alert(2)", markup: "<script>alert(3)</script>"}
 workflow:
   - step: "<b>bold</b>"
     tool: {kind: shell, command: "printf '\\\\033[31m<svg onload=alert(4)>\\\\033[0m\\\\n'; exit 1"}
+    next: {step: "after", when: "{{ event.name == '<i>x</i>' }}"}
+  - step: after
+    tool: {kind: noop}
 `;
