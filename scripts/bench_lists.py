@@ -92,8 +92,7 @@ def run_some(server):
 
 def fill(folder, count):
     """Copies the rows of the executions that ended, with ids and times of their own, the newest last."""
-    path = next(Path(folder).glob("*.db"), None) or next(Path(folder).glob("*.sqlite*"))
-    conn = sqlite3.connect(path, isolation_level=None)
+    conn = sqlite3.connect(Path(folder, "windlass.db"), isolation_level=None)
     conn.execute("PRAGMA synchronous = OFF")
     columns = {table: [row[1] for row in conn.execute(f"PRAGMA table_info({table})")] for table in ("executions", "heads")}
     rows = {table: {row[0]: row for row in conn.execute(f"SELECT {', '.join(columns[table])} FROM {table} ORDER BY key")} for table in columns}
@@ -138,6 +137,8 @@ def fill(folder, count):
         conn.executemany(insert["heads"], heads)
         conn.executemany("INSERT INTO tags (tag, execution) VALUES (?, ?)", tags)
         conn.execute("COMMIT")
+    times = "SELECT key / 4096, min(created_at), max(created_at) FROM executions GROUP BY 1"
+    conn.execute(f"INSERT OR REPLACE INTO creation_times {times}")
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     conn.close()
     return "exec_" + parent.hex()
@@ -199,4 +200,5 @@ def main():
         print(f"load {os.getloadavg()[0]:.1f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -73,6 +73,9 @@ const FIXED = {
   ],
 };
 
+/** The keys are those of the page: a graph is only read, and each of these keys would cost an update of all its nodes. */
+const NO_KEYS = { deleteKeyCode: null, selectionKeyCode: null, multiSelectionKeyCode: null, panActivationKeyCode: null, zoomActivationKeyCode: null };
+
 /** Nodes of steps that have not changed are kept, so that nothing is computed again for them. */
 function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined, before: ReadonlyMap<string, StepNode>): StepNode[] {
   const isRun = graph.nodes.some(({ state }) => state) || graph.edges.some(({ taken }) => taken != null);
@@ -128,6 +131,7 @@ export default function GraphView({ graph, chosen, choose }: { graph: Graph; cho
         fitView
         fitViewOptions={{ maxZoom: 1, ...(inView && { nodes: inView }) }}
         minZoom={0.05}
+        {...NO_KEYS}
         nodesDraggable={false}
         nodesConnectable={false}
         edgesFocusable={false}
