@@ -14,7 +14,7 @@ use windlass_server::StorageLimits;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, new_workflow_id, now};
-use windlass_server::host::{Setup, Shares};
+use windlass_server::host::{ProcessNets, Setup, Shares};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
@@ -48,9 +48,12 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
         storage: StorageLimits::default(),
         seals_audit: false,
         stall_timeout: None,
-        adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
+        nets: ProcessNets {
+            adapters: adapters.map_or_else(adapters_of_environment, Ok)?,
+            routing_timeout: routing_timeout()?,
+            ..ProcessNets::default()
+        },
         lease_ttl: Duration::from_millis(LEASE_TTL_MS),
-        routing_timeout: routing_timeout()?,
         bucket: None,
         keeps_workdirs: false,
     })

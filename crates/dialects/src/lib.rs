@@ -24,7 +24,7 @@ mod table;
 mod text;
 pub mod workflow;
 
-pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, parse_adapters};
+pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, limit_inline, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema, SECRETS};
 pub use manifest::{

@@ -42,6 +42,14 @@ pub struct Pipeline {
     pub idempotency: Option<String>,
 }
 
+impl Pipeline {
+    /// Reads the limit of a stored pipeline, without the rest of it.
+    #[must_use]
+    pub fn inline_bytes_of(spec: &Value) -> Option<usize> {
+        spec.get("inline_bytes")?.as_u64().and_then(|bytes| usize::try_from(bytes).ok())
+    }
+}
+
 /// One tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Illegal, Net, RunId};
 use windlass_store::{JournalPage, JournalRow, PageBounds, Position, Reader, StoreError, StoredLog};
 use windlass_views::{
-    AnswerBudget, ArtifactCopy, CodePlace, LeaseInfo, Leases, Message, MessageBody, MessageBuilder, NodeProgress, Sources,
-    ValuePlace, position_before, show_outputs,
+    AnswerBudget, ArtifactCopy, CodePlace, LeaseInfo, Leases, Message, MessageBody, MessageBuilder,
+    NodeProgress, Sources, ValuePlace, position_before, show_outputs,
 };
 
 /// Rows, and also chunks, read at a time: the memory of one subscriber, except for a larger row.
@@ -220,7 +220,10 @@ impl Feed {
             if let MessageBody::Ended { outputs, .. } = &mut message.body {
                 let reader = RefCell::new(&mut *reader);
                 let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), self.execution, place);
-                let mut budget = AnswerBudget::new(self.execution, Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready });
+                let mut budget = AnswerBudget::new(
+                    self.execution,
+                    Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready },
+                );
                 *outputs = show_outputs(self.builder.net(), self.builder.history().outputs(), &mut budget);
             }
         }

@@ -15,11 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest};
-use windlass_store::{
-    ObjectState, Objects, PageBounds, Reader, StoreError, Stored, StoredObject, Tenant,
-};
+use windlass_store::{ObjectState, Objects, PageBounds, Reader, StoreError, Stored, StoredObject, Tenant};
 use windlass_views::{
-    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress, ValuePlace,
+    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress,
+    ValuePlace,
 };
 
 /// The weight of a history is the size of its JSON; in memory it takes a few times as much.
@@ -267,7 +266,9 @@ fn find_copy(reader: &mut impl Objects, tenant: &Tenant, key: &str) -> ArtifactC
     let found = reader.object(tenant, key);
     let found = found.inspect_err(|error| tracing::error!(%error, key, "the copy of an artifact is unknown"));
     match found {
-        Ok(Some(StoredObject { state: ObjectState::Stored | ObjectState::Unused, .. })) => ArtifactCopy::Ready,
+        Ok(Some(StoredObject { state: ObjectState::Stored | ObjectState::Unused, .. })) => {
+            ArtifactCopy::Ready
+        }
         Ok(Some(StoredObject { state: ObjectState::Failed, error, .. })) => {
             ArtifactCopy::Failed(error.unwrap_or_default())
         }

@@ -4,12 +4,14 @@ use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
-use crate::objects::{Bucket, BucketCopies};
+use crate::objects::BucketCopies;
+pub use crate::objects::{Bucket, BucketError};
 use crate::remote::RemoteWorkers;
 use crate::resources::FolderResources;
 use crate::rights::{TenantRights, Variables};
 use crate::storage::{Storage, StorageLimits};
 use crate::vault::{LocalVault, SharedVault};
+pub use crate::versions::ProcessNets;
 use crate::versions::{Versions, recompile_stored};
 use crate::watchdog::{self, Pulse, Vitals, Watchdog};
 use anyhow::{Context, anyhow};
@@ -18,7 +20,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use windlass_dialects::Adapters;
 use windlass_engine::{
     Answer, ChildCheck, Config, Engine, Fatal, Folder, Handle, Limits, OpenLimits, Request, Share,
     SlotLimits, Watch, make_private, new_execution_id,
@@ -84,12 +85,10 @@ pub struct Setup {
     pub seals_audit: bool,
     /// Time after which a stalled thread ends the process; None: never.
     pub stall_timeout: Option<Duration>,
-    /// Bindings of operations and kinds of tools.
-    pub adapters: Arc<Adapters>,
+    /// What this process does to the Nets of definitions.
+    pub nets: ProcessNets,
     /// Time until a lease is lost that is not renewed.
     pub lease_ttl: Duration,
-    /// Time in which the route that a step of a plan waits for has to become ready.
-    pub routing_timeout: Duration,
     /// Whether work dirs of plans are kept.
     pub keeps_workdirs: bool,
     /// Where artifacts are copied to. The caller runs on the runtime that copies them.
@@ -115,7 +114,7 @@ impl Embedded {
         let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
-        let versions = Arc::new(Versions::new(setup.adapters, setup.routing_timeout));
+        let versions = Arc::new(Versions::new(setup.nets));
         let of_children = versions.clone();
         let check_child =
             ChildCheck::new(move |definition, net, inputs| of_children.check_child(definition, net, inputs));

@@ -13,8 +13,16 @@ pub struct Hub {
     /// Executions whose changes the listener for many executions waits for.
     marked: Mutex<Marked>,
     any: Notify,
-    /// Notification of the one listener that only needs to know that there was a change.
-    stirred: Notify,
+    /// For listeners that only need to know that something changed.
+    router: Notify,
+    uploader: Notify,
+}
+
+/// A listener that only needs to know that something changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listener {
+    Router,
+    Uploader,
 }
 
 #[derive(Debug, Default)]
@@ -54,12 +62,16 @@ impl Hub {
         changed.extend(executions.iter().filter(|execution| wanted.contains(execution)));
         drop(marked);
         self.any.notify_one();
-        self.stirred.notify_one();
+        self.router.notify_one();
+        self.uploader.notify_one();
     }
 
-    /// Waits for a change of any execution since the last call. There is one such listener.
-    pub async fn changed_any(&self) {
-        self.stirred.notified().await;
+    /// Waits for a change of any execution since the listener's last call.
+    pub async fn changed_any(&self, listener: Listener) {
+        match listener {
+            Listener::Router => self.router.notified().await,
+            Listener::Uploader => self.uploader.notified().await,
+        }
     }
 
     /// Waits for a change of any execution since the last call, and returns the marked ones that changed. There is one

@@ -10,8 +10,8 @@ use windlass_engine::{Answer, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{
-    Applied, Artifacts, Entry, ObjectChange, ObjectWrite, Objects as _, References, Retention as _, ScheduleWrite,
-    StoredObject, Swept, Tenant,
+    Applied, Artifacts, Entry, ObjectChange, ObjectWrite, Objects as _, References, Retention as _,
+    ScheduleWrite, StoredObject, Swept, Tenant,
 };
 
 /// Time between two prunings, and from the start to the first.

@@ -6,7 +6,7 @@ use crate::connections::{Connections, accept};
 use crate::descriptors;
 use crate::engine_secrets::EngineSecrets;
 use crate::first;
-use crate::host::{self, Embedded, Setup, Workers};
+use crate::host::{self, Embedded, ProcessNets, Setup, Workers};
 use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::Folder;
-use windlass_store::{Entry, Objects as _};
 use windlass_store::sqlite::Sqlite;
+use windlass_store::{Entry, Objects as _};
 
 /// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";
@@ -88,9 +88,13 @@ impl Server {
             storage,
             seals_audit: true,
             stall_timeout,
-            adapters: settings.adapters.adapters.clone(),
+            nets: ProcessNets {
+                adapters: settings.adapters.adapters.clone(),
+                inline_bytes: settings.inline_limit,
+                awaits_uploads: bucket.is_some(),
+                routing_timeout: settings.routing_timeout,
+            },
             lease_ttl: settings.lease_ttl,
-            routing_timeout: settings.routing_timeout,
             keeps_workdirs: false,
             bucket: bucket.clone(),
         };

@@ -10,13 +10,15 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use windlass_artifact::INLINE_BYTES;
 use windlass_dialects::plan::{ROUTING_TIMEOUT, with_routing_timeout};
 use windlass_dialects::{
     Adapters, COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Outside, Overrides, ProgramUse,
-    SECRETS, SecretUse, Settings, Unbound, bind, compile_for, programs_of, recompile, secrets_of,
+    SECRETS, SecretUse, Settings, Unbound, bind, compile_for, limit_inline, programs_of, recompile,
+    secrets_of,
 };
 use windlass_duties::SodConstraint;
-use windlass_kernel::net::FailureMode;
+use windlass_kernel::net::{Affinity, FailureMode, Finish};
 use windlass_kernel::{Net, NetDigest};
 use windlass_schemas::SchemaProblem;
 use windlass_store::sqlite::Sqlite;
@@ -39,15 +41,72 @@ const RECOMPILED_MAX: usize = 100;
 #[derive(Debug)]
 pub struct Versions {
     cached: Cache<DefinitionId, Arc<Version>>,
-    /// Bindings of this process, which do not change while it runs.
-    adapters: Arc<Adapters>,
+    process: ProcessNets,
+}
+
+/// What a process does to the Nets of all definitions. It does not change while the process runs.
+#[derive(Debug, Clone)]
+pub struct ProcessNets {
+    /// Bindings of operations and kinds of tools.
+    pub adapters: Arc<Adapters>,
+    /// Length of a value above which it is stored as an artifact.
+    pub inline_bytes: usize,
+    /// Executions of plans wait until their artifacts are uploaded.
+    pub awaits_uploads: bool,
     /// Time in which the routes that steps of plans wait for have to become ready.
-    routing_timeout: Duration,
+    pub routing_timeout: Duration,
+}
+
+impl Default for ProcessNets {
+    fn default() -> ProcessNets {
+        ProcessNets {
+            adapters: Arc::default(),
+            inline_bytes: INLINE_BYTES,
+            awaits_uploads: false,
+            routing_timeout: ROUTING_TIMEOUT,
+        }
+    }
+}
+
+impl ProcessNets {
+    /// Returns a Net as this process runs it.
+    pub fn bind(&self, net: &Net) -> Result<Net, Vec<Unbound>> {
+        let bound = bind(net, &self.adapters)?;
+        Ok(self.limit(self.time(self.finish(bound))))
+    }
+
+    /// A Net that is sound stays so with another time.
+    fn time(&self, net: Net) -> Net {
+        match self.routing_timeout {
+            ROUTING_TIMEOUT => net,
+            timeout => with_routing_timeout(&net, timeout).unwrap_or(net),
+        }
+    }
+
+    /// A Net that is sound stays so with another limit.
+    fn limit(&self, net: Net) -> Net {
+        match self.inline_bytes {
+            INLINE_BYTES => net,
+            bytes => limit_inline(&net, bytes).unwrap_or(net),
+        }
+    }
+
+    /// Lets executions that one worker takes as a whole, which are those of plans, wait for their uploads.
+    fn finish(&self, net: Net) -> Net {
+        let policy = net.policy();
+        let is_plan = policy.affinity == Affinity::OneWorker && policy.finish == Finish::Nothing;
+        if !self.awaits_uploads || !is_plan {
+            return net;
+        }
+        let mut spec = net.spec().clone();
+        spec.policy.finish = Finish::Uploads;
+        Net::new(spec).unwrap_or(net)
+    }
 }
 
 impl Default for Versions {
     fn default() -> Versions {
-        Versions::new(Arc::default(), ROUTING_TIMEOUT)
+        Versions::new(ProcessNets::default())
     }
 }
 
@@ -60,10 +119,11 @@ pub struct Version {
     pub workload: Value,
     pub manifest: Manifest,
     net: NetDigest,
+    is_plan: bool,
     /// `Err` has the reason for which the schema of the inputs cannot be used.
     schema: Result<Option<InputsSchema>, SchemaProblem>,
-    /// Time for routes of a plan in place of that of its Net.
-    routing_timeout: Option<Duration>,
+    /// Whether steps wait for routes.
+    awaits_routes: bool,
     /// The Net with the bindings of this process, once an execution has started.
     bound: OnceLock<BoundNet>,
     /// Estimate of the memory that it takes.
@@ -177,14 +237,20 @@ pub(crate) fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
 
 impl Versions {
     #[must_use]
-    pub fn new(adapters: Arc<Adapters>, routing_timeout: Duration) -> Versions {
-        Versions { cached: Cache::new(VERSIONS), adapters, routing_timeout }
+    pub fn new(process: ProcessNets) -> Versions {
+        Versions { cached: Cache::new(VERSIONS), process }
     }
 
     /// Returns the bindings of this process.
     #[must_use]
     pub fn adapters(&self) -> &Arc<Adapters> {
-        &self.adapters
+        &self.process.adapters
+    }
+
+    /// Returns what this process does to Nets.
+    #[must_use]
+    pub fn process(&self) -> &ProcessNets {
+        &self.process
     }
 
     pub async fn version(&self, app: &App, definition: &StoredDefinition) -> Result<Arc<Version>, Problem> {
@@ -194,9 +260,7 @@ impl Versions {
         let (tenant, definition) = (definition.tenant.clone(), definition.clone());
         let bytes = definition.manifest.json.len();
         // The author of a schema determines its cost.
-        let routing_timeout = self.routing_timeout;
-        let make = move || Arc::new(Version::of(&definition, routing_timeout));
-        let version = app.compiling.run(&tenant, bytes, make).await?;
+        let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(&definition))).await?;
         Ok(self.cache_version(version))
     }
 
@@ -209,10 +273,9 @@ impl Versions {
         inputs: &Value,
     ) -> Result<Option<Arc<Net>>, String> {
         let known = self.cached.get(&definition.id);
-        let version =
-            known.unwrap_or_else(|| self.cache_version(Arc::new(Version::of(definition, self.routing_timeout))));
+        let version = known.unwrap_or_else(|| self.cache_version(Arc::new(Version::of(definition))));
         version.check_child(inputs)?;
-        version.bind(net, &self.adapters).map_err(|left| {
+        version.bind(net, &self.process).map_err(|left| {
             let first = left.first().map(describe_unbound).unwrap_or_default();
             format!("`{}` cannot start: {first}", version.name)
         })
@@ -250,33 +313,30 @@ impl Version {
         }
     }
 
-    /// Returns the Net with the bindings and the times of this process; `None` when the definition needs none of them.
-    fn bind(&self, stored: &Net, adapters: &Adapters) -> Result<Option<Arc<Net>>, Vec<Unbound>> {
-        if self.is_stored_net() {
+    /// Returns whether this process runs another Net than the stored one.
+    fn is_rebound(&self, process: &ProcessNets) -> bool {
+        let awaits_uploads = process.awaits_uploads && self.is_plan;
+        let is_timed = process.routing_timeout != ROUTING_TIMEOUT && self.awaits_routes;
+        !self.manifest.unbound.is_empty()
+            || process.inline_bytes != INLINE_BYTES
+            || awaits_uploads
+            || is_timed
+    }
+
+    /// Returns the Net as this process runs it; `None` when that is the stored one.
+    fn bind(&self, stored: &Net, process: &ProcessNets) -> Result<Option<Arc<Net>>, Vec<Unbound>> {
+        if !self.is_rebound(process) {
             return Ok(None);
         }
         if let Some(bound) = self.bound.get() {
             return Ok(Some(bound.net.clone()));
         }
-        let bound = if self.manifest.unbound.is_empty() { None } else { Some(bind(stored, adapters)?) };
-        let (programs, secrets) =
-            bound.as_ref().map(|net| (programs_of(net), secrets_of(net))).unwrap_or_default();
-        // Another time changes nothing that is checked.
-        let timed = self
-            .routing_timeout
-            .and_then(|timeout| with_routing_timeout(bound.as_ref().unwrap_or(stored), timeout).ok());
-        let Some(net) = timed.or(bound) else { return Ok(None) };
-        let bound = BoundNet { net: Arc::new(net), programs, secrets };
+        let net = Arc::new(process.bind(stored)?);
+        let bound = BoundNet { programs: programs_of(&net), secrets: secrets_of(&net), net };
         Ok(Some(self.bound.get_or_init(|| bound).net.clone()))
     }
 
-    /// Returns whether this process runs the Net as it is stored.
-    fn is_stored_net(&self) -> bool {
-        self.manifest.unbound.is_empty() && self.routing_timeout.is_none()
-    }
-
-    fn of(definition: &StoredDefinition, routing_timeout: Duration) -> Version {
-        let waits = definition.dialect == DIALECT && definition.source.contains("routingContext");
+    fn of(definition: &StoredDefinition) -> Version {
         let manifest = manifest_of(definition);
         let schema = manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
         let schema_bytes = if matches!(schema, Ok(Some(_))) { SCHEMA_BYTES } else { 0 };
@@ -285,10 +345,11 @@ impl Version {
             name: definition.name.clone(),
             workload: definition.workload.clone(),
             net: definition.net,
+            is_plan: definition.dialect == DIALECT,
+            awaits_routes: definition.dialect == DIALECT && definition.source.contains("routingContext"),
             bytes: 1_024 + schema_bytes + 4 * (definition.manifest.json.len() + definition.source.len()),
             manifest,
             schema,
-            routing_timeout: Some(routing_timeout).filter(|timeout| waits && *timeout != ROUTING_TIMEOUT),
             bound: OnceLock::new(),
         }
     }
@@ -367,7 +428,7 @@ impl Version {
         tenant: &Tenant,
         overrides: &Overrides,
     ) -> Result<Option<Arc<Net>>, Problem> {
-        if overrides.is_empty() && self.is_stored_net() {
+        if overrides.is_empty() && !self.is_rebound(app.versions.process()) {
             return Ok(None);
         }
         let is_general = overrides.retry.is_none() && overrides.failure_mode.is_none();
@@ -379,9 +440,9 @@ impl Version {
         let (digest, overrides) = (self.net, overrides.clone());
         let stored = app.readers.of(tenant).look(move |reader| reader.net(digest)).await?;
         let stored = stored.ok_or_else(|| Problem::internal("the net of a definition is missing"))?;
-        let (version, adapters) = (self.clone(), app.versions.adapters().clone());
+        let (version, process) = (self.clone(), app.versions.process().clone());
         let make = move || {
-            let bound = version.bind(&stored, &adapters).map_err(|left| not_bound(&left))?;
+            let bound = version.bind(&stored, &process).map_err(|left| not_bound(&left))?;
             if overrides.is_empty() {
                 return Ok(bound);
             }

@@ -49,7 +49,8 @@ pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
 pub use objects::{
-    AwaitedUploads, ObjectChange, ObjectLoad, ObjectState, ObjectWrite, Objects, PutArtifact, StoredObject, UploadPolicy,
+    AwaitedUploads, ObjectChange, ObjectLoad, ObjectState, ObjectWrite, Objects, PutArtifact, StoredObject,
+    UploadPolicy,
 };
 pub use origin::{IdempotencyKey, Options, Origin, Priority, Runner, Tenant, Webhook};
 pub use outbox::{

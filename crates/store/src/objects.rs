@@ -95,13 +95,25 @@ pub enum ObjectWrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectChange {
     /// Begins an attempt of an object that is due. It counts as lost after this time.
-    Claim { until: Millis },
-    Uploaded { attempt: u32 },
+    Claim {
+        until: Millis,
+    },
+    Uploaded {
+        attempt: u32,
+    },
     /// The upload or the deletion failed.
-    Failed { attempt: u32, error: String, policy: UploadPolicy },
+    Failed {
+        attempt: u32,
+        error: String,
+        policy: UploadPolicy,
+    },
     /// Nothing refers to it, unless it was put again since.
-    Discard { put_before: Millis },
-    Deleted { attempt: u32 },
+    Discard {
+        put_before: Millis,
+    },
+    Deleted {
+        attempt: u32,
+    },
 }
 
 /// Numbers of objects of all tenants.

@@ -56,7 +56,10 @@ fn pln_30_artifacts_are_copied_to_a_bucket_and_read_from_there_when_their_files_
     assert_eq!(until_phase(&server, &path, "completed"), ended);
     let big_path = format!("{path}/outputs/big");
     let sent = server.get(&big_path);
-    assert_eq!((sent.status().as_u16(), &sent.headers()["Content-Type"]), (200, &"text/x-big".parse().unwrap()));
+    assert_eq!(
+        (sent.status().as_u16(), &sent.headers()["Content-Type"]),
+        (200, &"text/x-big".parse().unwrap())
+    );
     assert!(sent.text().unwrap() == big);
     let some = part(&server, &big_path, "bytes=199990-300000");
     assert_eq!(
@@ -74,12 +77,13 @@ fn pln_30_artifacts_are_copied_to_a_bucket_and_read_from_there_when_their_files_
 
 #[test]
 fn pln_30_a_file_larger_than_a_part_is_uploaded_in_parts_and_its_copy_passes_to_workers() {
-    const BYTES: usize = 20 << 20;
+    const BYTES: usize = 9 << 20;
     let bucket = Bucket::open();
     let place = bucket.place();
     let server = place.serve();
     let (began, gate) = (place.path("began"), place.path("gate"));
-    let wait = format!("echo $$ > {}; while [ ! -e {} ]; do sleep 0.05; done", began.display(), gate.display());
+    let wait =
+        format!("echo $$ > {}; while [ ! -e {} ]; do sleep 0.05; done", began.display(), gate.display());
     let field = json!([{ "name": "big" }]);
     let plan = json!({
         "steps": [
@@ -122,7 +126,11 @@ fn pln_31_an_execution_is_finalizing_until_its_artifacts_are_uploaded_also_after
     assert!(refused.text().unwrap().contains("being uploaded"));
     let other = begin(&server, &greeting(&inline()), &json!({ "params": { "who": "Ada" } }));
     let small = until_phase(&server, &other, "completed");
-    assert_eq!(output(&small, "greeting")["value"], "hi Ada", "the only slot is free, and nothing is uploaded");
+    assert_eq!(
+        output(&small, "greeting")["value"],
+        "hi Ada",
+        "the only slot is free, and nothing is uploaded"
+    );
     let cancelled = begin(&server, &zeros(100_001, 'y'), &json!({}));
     until_phase(&server, &cancelled, "finalizing");
     assert_eq!(send(&server, Method::PUT, &format!("{cancelled}/cancel"), &json!({})).0, 200);
@@ -169,7 +177,11 @@ fn pln_31_an_upload_that_fails_in_all_attempts_fails_the_execution() {
     let ended = until_phase(&server, &again, "completed");
     assert_eq!(made(&ended), &artifact("x".repeat(100_000).as_bytes()));
     let before = status(&server, &path);
-    assert_eq!((&before["phase"], &before["error"]), (&json!("failed"), &failed["error"]), "the end never changes");
+    assert_eq!(
+        (&before["phase"], &before["error"]),
+        (&json!("failed"), &failed["error"]),
+        "the end never changes"
+    );
     assert_eq!(made(&before)["ready"], true, "the same bytes are in the bucket now");
     let (_, said) = server.stop();
     assert!(said.contains("was not uploaded in all attempts") && !said.contains(SECRET_KEY), "{said}");
@@ -183,8 +195,8 @@ fn artifacts_of_other_dialects_are_copied_and_nothing_waits_for_them() {
     bucket.close();
     let text = "metadata: {name: a}\nworkflow:\n- {step: a, tool: {kind: python, code: \"result = 'x' * 100000\"}}\n";
     let workflow = server.define(text);
-    let (code, started) =
-        server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "async": false }));
+    let (code, started) = server
+        .post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": { "async": false } }));
     assert!(code.is_success(), "{started}");
     assert_eq!(started["status"], "completed", "{started}");
     assert_eq!(files(&place.data().join("artifacts")).len(), 1);
@@ -226,7 +238,10 @@ fn a_wrong_bucket_is_refused_at_the_start() {
         }
         assert!(!said.contains(SECRET_KEY), "{said}");
     };
-    refused(&bucket.named("s3://no-such-bucket"), &["s3://no-such-bucket", "does not exist", "create the bucket"]);
+    refused(
+        &bucket.named("s3://no-such-bucket"),
+        &["s3://no-such-bucket", "does not exist", "create the bucket"],
+    );
     refused(&bucket.named("/some/folder"), &["WINDLASS_ARTIFACTS", "s3://BUCKET/PREFIX"]);
     let keyless = bucket.place().variable("AWS_SECRET_ACCESS_KEY", "");
     refused(&keyless, &["AWS_SECRET_ACCESS_KEY is not set", "hint: set AWS_ACCESS_KEY_ID"]);
@@ -247,10 +262,12 @@ fn steps_do_not_see_the_credentials_of_the_bucket() {
     let place = bucket.place().variable("PASSED_ON", "yes").with(&["--env-secrets", "AWS_*"]);
     let server = place.serve();
     let look = "env; tr '\\\\0' '\\\\n' < /proc/$PPID/environ || true; cat /proc/*/environ 2>/dev/null | tr '\\\\0' '\\\\n' || true";
-    let text = format!("metadata: {{name: a}}\nworkflow:\n- {{step: a, tool: {{kind: shell, command: \"{look}\"}}}}\n");
+    let text = format!(
+        "metadata: {{name: a}}\nworkflow:\n- {{step: a, tool: {{kind: shell, command: \"{look}\"}}}}\n"
+    );
     let workflow = server.define(&text);
-    let (code, started) =
-        server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "async": false }));
+    let (code, started) = server
+        .post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": { "async": false } }));
     assert!(code.is_success() && started["status"] == "completed", "{started}");
     let shown = started.to_string();
     assert!(shown.contains("PASSED_ON=yes"), "the environment is inherited: {shown}");
@@ -334,4 +351,37 @@ fn another_bucket_gets_every_artifact() {
     let keys = rig::until("it is copied again", || Some(bucket.keys()).filter(|keys| keys.len() == 2));
     assert!(keys.iter().any(|key| key.starts_with("other/t-default/")), "{keys:?}");
     rig::until("it is ready", || (made(&status(&server, &path))["ready"] == true).then_some(()));
+}
+
+#[test]
+fn the_inline_limit_is_a_setting() {
+    let place = Place::new().with(&["--inline-limit", "2KiB"]);
+    let server = place.serve();
+    let _worker = worker(&place, &server);
+    let sizes = [(1_000, false), (1_100, true)];
+    for (size, is_artifact) in sizes {
+        let path = begin(&server, &zeros(size, 'x'), &json!({}));
+        let ended = until_phase(&server, &path, "completed");
+        let made = output(step(&ended, "make"), "big");
+        assert_eq!(made.get("artifact").is_some(), is_artifact, "half of it is for outputs: {made}");
+    }
+    for (size, is_artifact) in [(2_000, false), (2_100, true)] {
+        let text = format!(
+            "metadata: {{name: a}}\nworkflow:\n- {{step: a, tool: {{kind: python, code: \"result = 'x' * {size}\"}}}}\n"
+        );
+        let workflow = server.define(&text);
+        let before = files(&place.data().join("artifacts")).len();
+        let body = json!({ "options": { "async": false } });
+        let (code, ended) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
+        assert!(code.is_success() && ended["status"] == "completed", "{ended}");
+        let after = files(&place.data().join("artifacts")).len();
+        assert_eq!(after - before, usize::from(is_artifact), "{size}");
+    }
+    for bad in ["100", "2MiB"] {
+        let (status, said) = Place::new().with(&["--inline-limit", bad]).refuse();
+        assert!(
+            !status.success() && said.contains("--inline-limit") && said.contains("1KiB to 1MiB"),
+            "{said}"
+        );
+    }
 }

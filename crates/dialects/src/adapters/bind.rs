@@ -6,9 +6,10 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
+use windlass_artifact::INLINE_BYTES;
 use windlass_expr::Template;
 use windlass_kernel::Net;
-use windlass_kernel::net::{Step, Work};
+use windlass_kernel::net::{NetError, Step, Work};
 use windlass_protocol::{CHILD_KIND, Key, Pipeline, Task};
 
 /// Maximum bytes that bindings add to one Net. A binding is copied into every task that calls it, and a Net is kept in memory
@@ -20,6 +21,25 @@ pub fn bind(net: &Net, adapters: &Adapters) -> Result<Net, Vec<Unbound>> {
     let bound = apply(net, adapters)?;
     let left = list_unbound(&bound);
     if left.is_empty() { Ok(bound) } else { Err(left) }
+}
+
+/// Returns the Net with another length above which values are stored as artifacts. Steps and definitions that set their own keep it.
+pub fn limit_inline(net: &Net, bytes: usize) -> Result<Net, NetError> {
+    let mut spec = net.spec().clone();
+    if spec.policy.limits.inline_bytes == INLINE_BYTES {
+        spec.policy.limits.inline_bytes = bytes;
+    }
+    for step in &mut spec.steps {
+        let hook = step.compensation.as_mut().map(|hook| &mut hook.work);
+        for work in std::iter::once(&mut step.work).chain(hook) {
+            if let Work::Task { spec } = work
+                && let Some(pipeline) = Arc::make_mut(spec).as_object_mut()
+            {
+                pipeline.entry("inline_bytes").or_insert_with(|| bytes.into());
+            }
+        }
+    }
+    Net::new(spec)
 }
 
 /// Applies the bindings that a definition has itself; what they do not bind is left to the adapters file.

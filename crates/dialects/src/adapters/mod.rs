@@ -11,7 +11,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 
-pub use bind::bind;
+pub use bind::{bind, limit_inline};
 pub(crate) use bind::{bind_own, list_unbound, works};
 pub use file::{AdaptersFile, parse_adapters};
 pub(crate) use section::{ADAPTERS, parse_section, section_schema};

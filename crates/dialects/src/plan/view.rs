@@ -10,8 +10,8 @@ use windlass_kernel::net::{DeclaredOutput, Step, Work};
 use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 use windlass_protocol::{Binding, PLAN_STEP_KIND, Pipeline, PlanStep, StepInput, StepOutput};
 use windlass_views::{
-    AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput, execution_id,
-    time,
+    AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput,
+    execution_id, time,
 };
 
 pub(crate) const VIEW: DialectView = DialectView { name: "plan", lists_unreached: true, build: build_view };

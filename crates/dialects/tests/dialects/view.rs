@@ -5,8 +5,8 @@ use std::sync::Arc;
 use windlass_dialects::{Dialect, compile};
 use windlass_kernel::*;
 use windlass_views::{
-    ArtifactCopy, Facts, History, LeaseInfo, Leases, Metadata, Sources, ValuePlace, Workflow, execution_status, progress,
-    response, status,
+    ArtifactCopy, Facts, History, LeaseInfo, Leases, Metadata, Sources, ValuePlace, Workflow,
+    execution_status, progress, response, status,
 };
 
 struct Driven {
@@ -106,7 +106,12 @@ impl Driven {
                 .address()
                 .value_in(&self.journal[usize::try_from(place.version).expect("a small number")].event)
         };
-        json!(response(&facts, &self.net, &history, Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready }))
+        json!(response(
+            &facts,
+            &self.net,
+            &history,
+            Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready }
+        ))
     }
 
     fn view(&self) -> Value {

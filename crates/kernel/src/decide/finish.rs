@@ -68,12 +68,14 @@ fn finalize(d: &mut Draft<'_>) -> Accepted {
             d.emit(Event::Fired { run, step, path: Path::default(), token: None, role: Role::Final, args })
         }
         Finish::Uploads if !cancelled => d.emit(Event::Finalizing),
-        Finish::Step(_) | Finish::Uploads | Finish::Nothing => match find_lost_output(d)? {
-            Some(failure) => {
-                d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure)) })
-            }
-            None => end_execution(d),
-        },
+        Finish::Step(_) | Finish::Uploads | Finish::Nothing => end_with_outputs(d),
+    }
+}
+
+fn end_with_outputs(d: &mut Draft<'_>) -> Accepted {
+    match find_lost_output(d)? {
+        Some(failure) => d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure)) }),
+        None => end_execution(d),
     }
 }
 
@@ -151,7 +153,7 @@ pub(super) fn finish_uploads(d: &mut Draft<'_>, failure: Option<&Failure>) -> Ac
         return Err(d.conflict("the execution does not wait for uploads"));
     }
     match failure {
-        None => end_execution(d),
+        None => end_with_outputs(d),
         Some(failure) => {
             let failure = Failure {
                 message: format!("an upload failed: {}", failure.message),

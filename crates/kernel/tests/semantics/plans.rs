@@ -221,7 +221,7 @@ fn pln_28_declared_outputs_are_found_in_those_of_steps_and_fail_the_execution_if
         key: key.into(),
         drill: drill.iter().map(|&segment| segment.to_owned()).collect(),
     };
-    let ended = |result: serde_json::Value| {
+    let ended_by = |finish: Finish, result: serde_json::Value| {
         let mut skipped = task("b", &[]);
         skipped.condition = Some(expr("false"));
         let outputs = vec![
@@ -230,13 +230,21 @@ fn pln_28_declared_outputs_are_found_in_those_of_steps_and_fail_the_execution_if
             output("skipped", 1, "o", &["x"]),
             output("absent", 0, "other", &["x"]),
         ];
-        let policy = Policy { finish: Finish::Nothing, outputs, ..policy() };
+        let policy = Policy { finish, outputs, ..policy() };
         let mut drive = Drive::started(policy, vec![task("a", &[]), skipped]);
         drive.send(Input::Assign { worker: "w".into() }).unwrap();
         drive.send(Input::Begin).unwrap();
         let done = WorkResult::Done { output: std::sync::Arc::new(result) };
-        let summary = drive.report("a", done).unwrap();
+        let mut summary = drive.report("a", done).unwrap();
+        if finish == Finish::Uploads {
+            summary = drive.send(Input::Uploaded { failure: None }).unwrap();
+        }
         (summary, outputs_of(&drive))
+    };
+    let ended = |result: serde_json::Value| {
+        let uploaded = ended_by(Finish::Uploads, result.clone());
+        assert_eq!(uploaded, ended_by(Finish::Nothing, result), "uploads change nothing");
+        uploaded
     };
     let (summary, outputs) = ended(json!({ "o": { "list": [1, 2] } }));
     assert_eq!(summary, "completed");

@@ -5,11 +5,11 @@ use crate::settings::BucketSettings;
 use axum::body::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error as StoreError, GetOptions, GetRange, GetResult, MultipartUpload,
-    ObjectStore as _, ObjectStoreExt as _, PutPayload, RetryConfig,
+    BackoffConfig, ClientConfigKey, ClientOptions, Error as StoreError, GetOptions, GetRange, GetResult,
+    MultipartUpload, ObjectStore as _, ObjectStoreExt as _, PutPayload, RetryConfig,
 };
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -25,7 +25,7 @@ use windlass_store::{Tenant, Upload, artifact_path};
 /// maximum size of an artifact.
 const PART_BYTES: u64 = 8 << 20;
 /// Time for a connection, and for an answer to arrive once a request was sent.
-const CONNECT_MAX: &str = "5s";
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 const READ_MAX: &str = "30s";
 /// Tries of one request beyond the first. Longer trouble is left to later attempts, which are rows.
 const RETRIES_MAX: usize = 2;
@@ -75,15 +75,19 @@ impl BucketError {
 
 impl Bucket {
     pub fn new(settings: &BucketSettings) -> anyhow::Result<Bucket> {
-        let client = |key| AmazonS3ConfigKey::Client(key);
+        // A request may take as long as its bytes do; every use has a limit of its own.
+        let client = ClientOptions::new()
+            .with_timeout_disabled()
+            .with_connect_timeout(CONNECT_MAX)
+            .with_config(ClientConfigKey::ReadTimeout, READ_MAX);
         let mut builder = AmazonS3Builder::new()
+            .with_client_options(client)
+            // Deletions of many objects at once are signed in a way that not every server knows.
+            .with_disable_bulk_delete(true)
             .with_bucket_name(&settings.bucket)
             .with_region(&settings.region)
             .with_access_key_id(settings.key_id.as_str())
             .with_secret_access_key(settings.secret_key.as_str())
-            .with_config(client(ClientConfigKey::ConnectTimeout), CONNECT_MAX)
-            .with_config(client(ClientConfigKey::ReadTimeout), READ_MAX)
-            .with_config(client(ClientConfigKey::Timeout), "disabled")
             .with_retry(RetryConfig {
                 backoff: BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() },
                 max_retries: RETRIES_MAX,
@@ -219,12 +223,7 @@ impl Bucket {
     }
 
     /// Writes an object into a file that is being received. The caller compares its key.
-    pub(crate) async fn fetch(
-        &self,
-        tenant: &Tenant,
-        key: &str,
-        to: &mut Upload,
-    ) -> Result<(), BucketError> {
+    pub(crate) async fn fetch(&self, tenant: &Tenant, key: &str, to: &mut Upload) -> Result<(), BucketError> {
         let path = self.object(tenant, key)?;
         let found = self.store.get(&path).await.map_err(|error| classify(&error))?;
         let mut pieces = GetResult::into_stream(found);
@@ -281,7 +280,12 @@ fn checked(
     length: u64,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     let state = (pieces, KeyHasher::default(), 0_u64, key.to_owned());
-    let next = move |(mut pieces, mut hasher, before, key): (BoxStream<'static, io::Result<Bytes>>, _, _, String)| async move {
+    let next = move |(mut pieces, mut hasher, before, key): (
+        BoxStream<'static, io::Result<Bytes>>,
+        _,
+        _,
+        String,
+    )| async move {
         let Some(piece) = pieces.try_next().await? else {
             return match before == length {
                 true => Ok(None),

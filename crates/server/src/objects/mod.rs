@@ -18,6 +18,7 @@ pub(crate) use copies::BucketCopies;
 
 use crate::app::App;
 use crate::host::now;
+use crate::hub::Listener;
 use crate::problem::Problem;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -105,7 +106,7 @@ impl Uploader {
                 () = app.stopped() => break,
             }
             tokio::select! {
-                () = app.hub.changed_any() => {}
+                () = app.hub.changed_any(Listener::Uploader) => {}
                 Some(ended) = self.attempts.join_next_with_id() => match ended {
                     Ok((id, attempted)) => self.note(id, attempted).await,
                     // Its claim expires.
@@ -180,8 +181,8 @@ impl Uploader {
             }
             Err(error) => {
                 let StoredObject { tenant, key, .. } = &object;
-                let is_last = object.state == ObjectState::Waiting
-                    && attempt >= self.app.settings.uploads.attempts_max;
+                let is_last =
+                    object.state == ObjectState::Waiting && attempt >= self.app.settings.uploads.attempts_max;
                 if is_last {
                     tracing::error!(%tenant, key, attempt, %error, "an artifact was not uploaded in all attempts");
                 } else {
@@ -264,8 +265,7 @@ mod tests {
     fn chosen(listed: &[(&str, i64)], running: &[(&str, usize)]) -> Vec<(String, i64)> {
         let listed = listed.iter().map(|(tenant, due)| object(tenant, *due)).collect();
         let running = running.iter().map(|(tenant, count)| (Tenant::new(tenant), *count)).collect();
-        let shown =
-            |object: StoredObject| (object.tenant.to_string(), object.due.map_or(0, |due| due.0));
+        let shown = |object: StoredObject| (object.tenant.to_string(), object.due.map_or(0, |due| due.0));
         choose(listed, &running, Millis(100)).into_iter().map(shown).collect()
     }
 

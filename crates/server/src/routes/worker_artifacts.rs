@@ -1,6 +1,6 @@
 //! Artifacts of `windlass worker` processes, as streams. The session that holds a unit sends and fetches for it, and no other.
 
-use super::plan_executions::ranged::{Content, respond};
+use super::plan_executions::ranged::{Content, ObjectContent, respond};
 use super::shared::Refusals;
 use super::workers::read_session;
 use crate::app::App;
@@ -22,7 +22,8 @@ use windlass_protocol::{
     BYTES_TYPE, Body, BodyFile, Call, ErrorClass, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
     SESSION_HEADER, UNIT_HEADER, Unit,
 };
-use windlass_store::{Tenant, Upload};
+use windlass_store::sqlite::SqliteReader;
+use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload};
 
 const TAG: &str = "workers";
 
@@ -86,6 +87,14 @@ async fn get_worker_artifact(
 ) -> Result<Response, Problem> {
     let holder = Holder::read(&caller, &headers)?;
     let _slot = app.take_stream_slot(&caller.tenant)?;
+    if let Some(copy) = find_copy(&app, &caller.tenant, &key).await? {
+        return match holder.ask(&app, ResourceAsk::GetRights).await? {
+            ResourceReply::Rights(_) => {
+                respond(Content::Object(copy), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new()).await
+            }
+            refused => Ok(Json(refused).into_response()),
+        };
+    }
     let reply = holder.ask(&app, ResourceAsk::GetArtifactFile { key }).await?;
     let ResourceReply::Artifact(Some(Body {
         length,
@@ -97,6 +106,23 @@ async fn get_worker_artifact(
     };
     let file = app.run_blocking(move || File::open(path)).await?.map_err(Problem::internal)?;
     respond(Content::File(file, length), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new()).await
+}
+
+/// Returns the copy of an artifact whose file is gone. It passes on to the worker as it arrives.
+async fn find_copy(app: &Arc<App>, tenant: &Tenant, key: &str) -> Result<Option<ObjectContent>, Problem> {
+    let Some(bucket) = app.bucket.clone() else { return Ok(None) };
+    let (artifacts, tenant, key) = (app.artifacts.clone(), tenant.clone(), key.to_owned());
+    let find = move |reader: &mut SqliteReader| match artifacts.find_file(&tenant, &key)? {
+        Some(_) => Ok(None),
+        None => Ok(reader.object(&tenant, &key)?.filter(|object| object.state == ObjectState::Stored)),
+    };
+    let found = app.readers.look(find).await?;
+    Ok(found.map(|StoredObject { tenant, key, bytes, .. }| ObjectContent {
+        bucket,
+        tenant,
+        key,
+        length: bytes,
+    }))
 }
 
 /// A worker that acts for a unit.

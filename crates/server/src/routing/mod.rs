@@ -11,6 +11,7 @@ pub(crate) mod targets;
 
 use crate::app::App;
 use crate::host::now;
+use crate::hub::Listener;
 use crate::problem::Problem;
 use reqwest::Client;
 use serde_json::Value;
@@ -95,7 +96,7 @@ impl Router {
                 () = app.stopped() => break,
             }
             tokio::select! {
-                () = app.hub.changed_any() => {}
+                () = app.hub.changed_any(Listener::Router) => {}
                 () = app.routing_bell.notified() => {}
                 Some(polled) = self.polls.join_next() => self.note(polled.ok()).await,
                 () = tokio::time::sleep(pause) => {}

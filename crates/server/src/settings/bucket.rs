@@ -39,9 +39,11 @@ impl BucketSettings {
         origin: &str,
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Result<BucketSettings, BadSetting> {
-        let (bucket, prefix) = parse_place(place)
-            .ok_or_else(|| BadSetting(format!("{origin}: `{place}` is not a place as in s3://BUCKET/PREFIX")))?;
-        let find = |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|text| !text.is_empty()));
+        let (bucket, prefix) = parse_place(place).ok_or_else(|| {
+            BadSetting(format!("{origin}: `{place}` is not a place as in s3://BUCKET/PREFIX"))
+        })?;
+        let find =
+            |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|text| !text.is_empty()));
         let secret = |name: &str| {
             find(&[name]).map(Zeroizing::new).ok_or_else(|| {
                 BadSetting(format!(
@@ -86,7 +88,8 @@ fn parse_place(place: &str) -> Option<(String, String)> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         !["", ".", ".."].contains(&segment) && segment.bytes().all(is_plain)
     };
-    let is_prefix = prefix.len() <= PREFIX_BYTES_MAX && (prefix.is_empty() || prefix.split('/').all(is_segment));
+    let is_prefix =
+        prefix.len() <= PREFIX_BYTES_MAX && (prefix.is_empty() || prefix.split('/').all(is_segment));
     (is_bucket && is_prefix).then(|| (bucket.to_owned(), prefix.to_owned()))
 }
 
@@ -113,9 +116,8 @@ mod tests {
     use super::*;
 
     fn read(place: &str, given: &[(&str, &str)]) -> Result<BucketSettings, String> {
-        let variable = |name: &str| {
-            given.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
-        };
+        let variable =
+            |name: &str| given.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
         BucketSettings::read(place, "--artifacts", &variable).map_err(|bad| bad.0)
     }
 
@@ -129,7 +131,8 @@ mod tests {
         assert_eq!(names("s3://one/"), found("one", ""));
         assert_eq!(names("s3://my.own-1/a/b_c/"), found("my.own-1", "a/b_c"));
         let long = format!("s3://one/{}", "a".repeat(PREFIX_BYTES_MAX + 1));
-        for bad in ["", "one", "s3://", "s3://a", "s3://One", "s3://one//a", "s3://one/../b", "s3://one/a b", &long]
+        for bad in
+            ["", "one", "s3://", "s3://a", "s3://One", "s3://one//a", "s3://one/../b", "s3://one/a b", &long]
         {
             let refused = read(bad, &KEYS).unwrap_err();
             assert!(refused.contains("--artifacts") && refused.contains("s3://BUCKET/PREFIX"), "{refused}");

@@ -71,6 +71,8 @@ pub struct Settings {
     pub disk_reserve: u64,
     /// Where artifacts are copied to; None: they are in the data folder only.
     pub bucket: Option<BucketSettings>,
+    /// Length of a value's JSON above which it is stored as an artifact.
+    pub inline_limit: usize,
     pub uploads: UploadPolicy,
     /// Bytes of artifacts with a copy that stay in the data folder; None: all of them.
     pub artifact_cache: Option<u64>,
@@ -198,6 +200,7 @@ impl Settings {
             tenant_storage: given.bytes("tenant-storage")? as u64,
             disk_reserve: given.bytes("disk-reserve")? as u64,
             bucket,
+            inline_limit: given.inline_limit("inline-limit")?,
             uploads: given.uploads()?,
             artifact_cache: given.bytes_or_none("artifact-cache")?,
             keep: given.retention("keep")?,

@@ -14,6 +14,8 @@ use windlass_engine::Share;
 use windlass_store::UploadPolicy;
 use windlass_worker::egress::Egress;
 
+/// Values of the setting `inline-limit`.
+const INLINE_LIMITS: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 20;
 /// Maximum delay between attempts to upload an artifact that something may wait for.
 const UPLOAD_DELAY_MAX_MS: u64 = 60_000;
 /// Delay between later attempts, which nothing waits for.
@@ -190,6 +192,15 @@ impl GivenSettings {
             delay_max_ms: UPLOAD_DELAY_MAX_MS,
             failed_delay_ms: UPLOAD_FAILED_DELAY_MS,
         })
+    }
+
+    /// Reads a length within what a journal row can hold and what a reference to an artifact takes.
+    pub(crate) fn inline_limit(&self, name: &'static str) -> Result<usize, BadSetting> {
+        let bytes = self.bytes(name)?;
+        match INLINE_LIMITS.contains(&bytes) {
+            true => Ok(bytes),
+            false => Err(self.bad(name, "a size from 1KiB to 1MiB")),
+        }
     }
 
     /// Reads the adapters file.

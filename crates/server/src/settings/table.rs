@@ -222,6 +222,12 @@ pub const SETTINGS: &[Setting] = &[
         "Bytes of the disk that are kept free; with less, no execution is started and nothing new is stored; 0: none",
     ),
     setting(
+        "inline-limit",
+        Kind::Bytes,
+        "64KiB",
+        "Length of a value's JSON above which it is an artifact and not part of the journal, from 1KiB to 1MiB; all outputs of a step of a plan have half of it together. A definition's own limit overrides it",
+    ),
+    setting(
         "artifacts",
         Kind::Text,
         "",

@@ -6,8 +6,8 @@ use super::{ServerSite, commit, entry, pages, reader, written};
 use crate::commit::{Applied, Write};
 use crate::entry::Entry;
 use crate::objects::{
-    AwaitedUploads, ObjectChange, ObjectLoad, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoredObject,
-    UploadPolicy,
+    AwaitedUploads, ObjectChange, ObjectLoad, ObjectState, ObjectWrite, Objects as _, PutArtifact,
+    StoredObject, UploadPolicy,
 };
 use crate::origin::Tenant;
 use crate::quarantine::Suspect;

@@ -196,7 +196,11 @@ mod tests {
         let deleted = change(&again, ObjectChange::Deleted { attempt: 1 }, 9).expect("it was put again");
         assert_eq!(facts(&deleted), (ObjectState::Waiting, 0, false, Some(9)));
         let retried = fail(&claim(&StoredObject { attempts: 60, ..unused }, 6), 7);
-        assert_eq!(facts(&retried), (ObjectState::Unused, 61, false, Some(22)), "it is tried until it is gone");
+        assert_eq!(
+            facts(&retried),
+            (ObjectState::Unused, 61, false, Some(22)),
+            "it is tried until it is gone"
+        );
     }
 
     #[test]

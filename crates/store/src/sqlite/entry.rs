@@ -5,7 +5,9 @@ use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
 use super::statements::execute;
 use super::write::Transaction;
-use super::{access, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs, workers};
+use super::{
+    access, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs, workers,
+};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;

@@ -6,7 +6,9 @@ use super::columns::{Column, Columns, OFFERED, limit, phase_number, read_row};
 use super::statements::{execute, find_cursor, query_all, query_first};
 use crate::artifacts::find_keys;
 use crate::commit::Applied;
-use crate::objects::{AwaitedUploads, ObjectLoad, ObjectState, ObjectWrite, Objects, PutArtifact, StoredObject};
+use crate::objects::{
+    AwaitedUploads, ObjectLoad, ObjectState, ObjectWrite, Objects, PutArtifact, StoredObject,
+};
 use crate::origin::Tenant;
 use crate::rows::WHOLE;
 use crate::rules::{ObjectRow, change_object, put_object};
@@ -32,7 +34,11 @@ pub(super) fn write(conn: &Connection, write: &ObjectWrite) -> StoreResult<Appli
                 None => return Ok(Applied::Duplicate),
                 Some(ObjectRow::Keep(row)) => write_row(conn, &row)?,
                 Some(ObjectRow::Remove) => {
-                    execute(conn, "DELETE FROM objects WHERE tenant = ?1 AND key = ?2", params![tenant.0, key])?;
+                    execute(
+                        conn,
+                        "DELETE FROM objects WHERE tenant = ?1 AND key = ?2",
+                        params![tenant.0, key],
+                    )?;
                 }
             }
             Ok(Applied::Done)
@@ -72,8 +78,7 @@ pub(super) fn put(conn: &Connection, artifact: &PutArtifact) -> StoreResult<Appl
 }
 
 fn write_row(conn: &Connection, object: &StoredObject) -> StoreResult<()> {
-    let sql =
-        "INSERT OR REPLACE INTO objects (tenant, key, bytes, state, attempts, claimed, due, error, put_at) \
+    let sql = "INSERT OR REPLACE INTO objects (tenant, key, bytes, state, attempts, claimed, due, error, put_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let StoredObject { tenant, key, bytes, state, attempts, claimed, due, error, put_at } = object;
     let (bytes, due) = (bytes.cast_signed(), due.map(|due| due.0));
@@ -130,12 +135,12 @@ impl Objects for SqliteReader {
     }
 
     fn object_load(&mut self, bound: usize) -> StoreResult<ObjectLoad> {
-        let sql =
-            "SELECT coalesce(sum(state = ?2), 0), coalesce(sum(state = ?3), 0) \
+        let sql = "SELECT coalesce(sum(state = ?2), 0), coalesce(sum(state = ?3), 0) \
              FROM (SELECT state FROM objects INDEXED BY objects_due WHERE tenant >= '' AND due IS NOT NULL LIMIT ?1)";
         let (waiting, failed) = (ObjectState::Waiting.name(), ObjectState::Failed.name());
         let found = query_first(&self.conn, sql, params![limit(bound), waiting, failed], |row| {
-            let count = |column| Ok::<_, StoreError>(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0));
+            let count =
+                |column| Ok::<_, StoreError>(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(0));
             Ok(ObjectLoad { waiting: count(0)?, failed: count(1)? })
         })?;
         Ok(found.unwrap_or_default())

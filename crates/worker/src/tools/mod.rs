@@ -35,7 +35,8 @@ pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use windlass_protocol::{ErrorClass, Failure, RoutingTarget, Tool, Unit, Work, idempotency_key};
+use windlass_artifact::INLINE_BYTES;
+use windlass_protocol::{ErrorClass, Failure, Pipeline, RoutingTarget, Tool, Unit, Work, idempotency_key};
 use windlass_secrets::Zeroizing;
 
 /// Time between TERM and KILL when a task times out or leaves processes behind.
@@ -58,7 +59,9 @@ pub(crate) struct Desk {
     pub(crate) node: Option<NodeDesk>,
     /// Memory for the answers to its calls.
     pub(crate) share: Share,
-    /// Facts about the call, for the metadata of the report.
+    /// Length of a value above which it is stored as an artifact.
+    pub(crate) inline_bytes: usize,
+    /// Facts about the call that its report carries as metadata.
     notes: Mutex<Map<String, Value>>,
 }
 
@@ -108,7 +111,8 @@ impl Desk {
         let share = Share::new(Arc::clone(&kit.bounds));
         let (attempt, has_own_key, keychain) = (work.attempt, own_key.is_some(), Map::new());
         let (unit, notes) = (work.unit, Mutex::default());
-        Desk { names, attempt, unit, has_own_key, lines, kit, keychain, node, share, notes }
+        let inline_bytes = Pipeline::inline_bytes_of(&work.spec).unwrap_or(INLINE_BYTES);
+        Desk { names, attempt, unit, has_own_key, lines, kit, keychain, node, share, inline_bytes, notes }
     }
 
     /// Returns the node, for tools that only nodes of workflows have.

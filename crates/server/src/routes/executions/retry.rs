@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::{Overrides, bind, programs_of};
+use windlass_dialects::{Overrides, programs_of};
 use windlass_engine::{Answer, Request, retries};
 use windlass_kernel::{ExecutionId, Net, with_defaults};
 use windlass_store::{Reader as _, Retry, RetryFrom, StoredDefinition, Which, WorkflowId};
@@ -262,7 +262,7 @@ async fn preview(
         Some(text) => {
             let mut compiled = compiled(app, &caller.tenant, text).await?;
             let net = compiled.net.take().ok_or_else(|| Problem::definition(compiled.errors()))?;
-            let net = bind(&net, app.versions.adapters()).map_err(|left| not_bound(&left))?;
+            let net = app.versions.process().bind(&net).map_err(|left| not_bound(&left))?;
             Some(Arc::new(net))
         }
         None => other,

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windlass_artifact::{Artifact, INLINE_BYTES, KeyHasher, is_reference, key_of};
+use windlass_artifact::{Artifact, KeyHasher, is_reference, key_of};
 use windlass_protocol::{DRILLED_BYTES_MAX, ErrorClass, Failure, PlanStep, StepOutput};
 use windlass_secrets::Redactor;
 
@@ -25,8 +25,8 @@ const READ_MAX: u64 = DRILLED_BYTES_MAX;
 /// Bytes of a stream that are read at once.
 const PIECE: usize = 256 * 1024;
 
-/// Inline bytes of all outputs of a step together, so that the result itself stays small.
-const INLINE_TOTAL: usize = INLINE_BYTES / 2;
+/// Part of the limit that all outputs of a step have together, so that the result itself stays small.
+const INLINE_PARTS: usize = 2;
 
 /// An output as its program wrote it.
 enum Written {
@@ -79,9 +79,9 @@ pub(super) async fn store_values(
 /// Returns bytes as text if they are a short text, else a reference to an artifact with them.
 pub(super) async fn text_or_artifact(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>> {
     match String::from_utf8(bytes) {
-        Ok(text) if text.len() <= INLINE_BYTES => Ok(json!(text)),
+        Ok(text) if text.len() <= desk.inline_bytes => Ok(json!(text)),
         Ok(text) => store_bytes(text.into_bytes(), desk).await,
-        Err(error) if error.as_bytes().len() <= INLINE_BYTES => {
+        Err(error) if error.as_bytes().len() <= desk.inline_bytes => {
             Ok(json!(String::from_utf8_lossy(error.as_bytes())))
         }
         Err(error) => store_bytes(error.into_bytes(), desk).await,
@@ -126,7 +126,7 @@ impl<'d> Store<'d> {
         if output.in_condition && (value.is_none() || length as u64 > DRILLED_BYTES_MAX) {
             return Err(too_large_for_condition(output));
         }
-        let fits = output.in_condition || self.inline + length <= INLINE_TOTAL;
+        let fits = output.in_condition || self.inline + length <= self.desk.inline_bytes / INLINE_PARTS;
         let value = match value.filter(|value| fits && !is_reference(value)) {
             Some(value) => {
                 self.inline += length;
