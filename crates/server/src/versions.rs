@@ -451,7 +451,7 @@ impl Version {
         };
         let net: Option<Arc<Net>> = app.compiling.run(tenant, 0, make).await??;
         // Bindings of this process may add programs and secrets to a definition.
-        if let Some(bound) = self.bound.get() {
+        if let Some(bound) = self.bound.get().filter(|_| !self.manifest.unbound.is_empty()) {
             app.rights.check(tenant, &bound.programs)?;
             all_stored(missing_secrets(app, tenant, &bound.secrets).await?)?;
         }

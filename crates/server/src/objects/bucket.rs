@@ -11,6 +11,7 @@ use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, Error as StoreError, GetOptions, GetRange, GetResult,
     MultipartUpload, ObjectStore as _, ObjectStoreExt as _, PutPayload, RetryConfig,
 };
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
@@ -37,7 +38,6 @@ const SLOWEST_BYTES_PER_SECOND: u64 = 64 << 10;
 const PROBE: &str = "windlass-probe";
 
 /// A bucket, under one prefix of its keys.
-#[derive(Debug)]
 pub struct Bucket {
     store: AmazonS3,
     prefix: String,
@@ -63,6 +63,13 @@ pub enum BucketError {
     Damaged,
     #[error("the file in the data folder cannot be read: {0}")]
     File(io::ErrorKind),
+}
+
+/// Without the credentials.
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bucket").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl BucketError {
