@@ -13,7 +13,7 @@ mod copies;
 mod files;
 mod waits;
 
-pub(crate) use bucket::Bucket;
+pub use bucket::{Bucket, BucketError};
 pub(crate) use copies::BucketCopies;
 
 use crate::app::App;
