@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Size of the output that both processes pass first.
 const SMALL: u64 = 2 << 20;
 /// Memory that each of the processes may need for the large output in addition to that.
-const GROWTH_MAX: u64 = 64 << 20;
+const GROWTH_MAX: u64 = 128 << 20;
 
 fn size() -> u64 {
     std::env::var("WINDLASS_LARGE_OUTPUT_BYTES")

@@ -71,7 +71,7 @@ fn is_worn(place: &Place) -> bool {
         let folder =
             line.split("/scratch ").next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
         let Some((id, generation)) = folder.rsplit_once('-') else { continue };
-        let generation = generation.parse().unwrap_or(0);
+        let generation = generation.parse::<u32>().unwrap_or_default();
         let newest = steps.entry(id.to_owned()).or_default();
         *newest = if newest.0 == generation { (generation, newest.1 + 1) } else { (generation, 1) };
     }
@@ -104,11 +104,17 @@ fn kill_until_ended(place: &Place, server: &Server, paths: &[String]) -> usize {
         open.remove(0);
     }
     for worker in workers {
-        worker.signal(Signal::TERM);
-        let (code, _, said) = worker.end();
-        assert!(code == Some(0) && !said.contains(SECRET), "{said}");
+        end_worker(worker);
     }
+    // A worker that starts removes what those left that were killed.
+    end_worker(start_worker(place, server, &token));
     kills
+}
+
+fn end_worker(worker: Running) {
+    worker.signal(Signal::TERM);
+    let (code, _, said) = worker.end();
+    assert!(code == Some(0) && !said.contains(SECRET), "{said}");
 }
 
 fn contains_secret(bytes: &[u8]) -> bool {
