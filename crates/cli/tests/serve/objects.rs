@@ -3,7 +3,7 @@
 use crate::bucket::{Bucket, NAME, SECRET_KEY};
 use crate::plan_executions::{artifact, begin, large, output, part, status, step, until_phase, worker};
 use crate::plans::{greeting, inline, send};
-use crate::rig::{self, Place, Server, files};
+use crate::rig::{self, Place, files};
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
