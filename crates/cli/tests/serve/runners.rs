@@ -188,7 +188,7 @@ fn a_second_signal_returns_the_step_at_once() {
     first.signal(Signal::TERM);
     first.until_says("finishing running work");
     first.signal(Signal::TERM);
-    first.until_says("giving back");
+    first.until_says("returning running work");
     let _second = worker(&place, &server, &token, &LAB);
     until_begun(&place, 2);
     place.write("gate", "");
