@@ -105,6 +105,9 @@ def fill(folder, count):
     now = int(time.time() * 1_000)
     begin = now - DAYS * 86_400_000
     chance = random.Random(1)
+    # Numbers rise with creation.
+    conn.execute("UPDATE executions SET created_at = ?", [begin])
+    conn.execute("UPDATE heads SET at = ?", [begin])
     parent = rows["executions"][min(rows["executions"])][columns["executions"].index("id")]
     place = {table: {name: at for at, name in enumerate(names)} for table, names in columns.items()}
     key = conn.execute("SELECT max(key) FROM executions").fetchone()[0]

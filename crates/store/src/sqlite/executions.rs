@@ -88,14 +88,17 @@ pub(super) fn statement(
     let driver = Driver::of(query, phase);
     let (key, own) = (driver.key(), if driver == Driver::Executions { "e" } else { "h" });
     let mut conditions = Conditions::default();
-    let before = query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?;
-    conditions.add(&format!("{key} < ?"), before);
+    // One bound on each side: SQLite reads from the first bound that it finds.
+    let mut below = query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?;
+    if let Some(until) = query.until {
+        below = below.min(last_key_before(conn, until)?.saturating_add(1));
+    }
+    conditions.add(&format!("{key} < ?"), below);
     if let Some(since) = query.since {
         conditions.add(&format!("{key} >= ?"), first_key_after(conn, since)?);
         conditions.add("e.created_at > ?", since.0);
     }
     if let Some(until) = query.until {
-        conditions.add(&format!("{key} <= ?"), last_key_before(conn, until)?);
         conditions.add("e.created_at < ?", until.0);
     }
     // The indexes of tenants and of workflows are not used if another one is more selective.
