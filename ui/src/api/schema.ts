@@ -32,21 +32,21 @@ export interface paths {
         get: operations["get_action"];
         /**
          * Store a revision of an action
-         * @description The body is the document of the action, as YAML or JSON. The first revision creates the action; a document that the newest
-         *     revision has already makes no new one. Plans that exist keep the revision that they were made with.
+         * @description The body is the document of the action, as YAML or JSON. The first revision creates the action; a document that is
+         *     equal to the newest revision creates no new one. Existing plans keep the revision that they were created with.
          */
         put: operations["put_action"];
         post?: never;
         /**
          * Delete an action with its revisions
-         * @description Plans that exist are not affected: they have a copy.
+         * @description Existing plans are not affected: they have a copy.
          */
         delete: operations["delete_action"];
         options?: never;
         head?: never;
         /**
          * Enable or disable an action
-         * @description A disabled action cannot be used by new plans. Plans that exist are not affected.
+         * @description A disabled action cannot be used by new plans. Existing plans are not affected.
          */
         patch: operations["patch_action"];
         trace?: never;
@@ -246,9 +246,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An execution with its nodes, inputs, outputs and errors
-         * @description An answer has about ten megabytes at most. The newest results are shown as they are; another value is shown as
-         *     `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts what is left out.
+         * Get an execution with its nodes, inputs, outputs and errors
+         * @description A response has about ten megabytes at most. The newest results are included; every other value is replaced by
+         *     `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts the omitted ones.
          */
         get: operations["get"];
         put?: never;
@@ -345,7 +345,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happened to an execution. */
+        /** List the events of an execution */
         get: operations["events"];
         put?: never;
         post?: never;
@@ -362,7 +362,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Attempts, ends and what people did, as a chain of hashes. */
+        /** Get attempts, ends and actions of people, as a chain of hashes */
         get: operations["evidence"];
         put?: never;
         post?: never;
@@ -379,7 +379,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Its definition as a picture, coloured by what became of each step. */
+        /** Draw the definition of an execution, coloured by the state of each step */
         get: operations["graph"];
         put?: never;
         post?: never;
@@ -397,9 +397,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Records and log chunks after a place, as they are stored
-         * @description The net comes with the first of them. Whoever has it and the records knows everything about the execution: the
-         *     command line draws its progress from them. An answer comes when there is something new, or after `waitMs`.
+         * Get records and log chunks after a position, as they are stored
+         * @description The net comes with the first of them. The net and the records determine the state of the execution: the command line
+         *     derives its progress display from them. The response is sent when there is something new, or after `waitMs`.
          */
         get: operations["journal"];
         put?: never;
@@ -418,8 +418,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What became of an execution and its nodes, and what they said
-         * @description Lines of level `debug` are there for executions with `debugMode`.
+         * List the log lines of an execution: changes of its nodes, and their output
+         * @description Lines of level `debug` exist for executions with `debugMode`.
          */
         get: operations["logs"];
         put?: never;
@@ -481,8 +481,8 @@ export interface paths {
         put?: never;
         /**
          * Retry an ended execution as a new execution
-         * @description Completed nodes are taken over with their results, and only failed iterations of a loop run again. A dry run answers
-         *     what would happen and starts nothing. A completed execution needs `fromNode`.
+         * @description Completed nodes are taken over with their results, and only failed iterations of a loop run again. A dry run
+         *     responds with the plan of the retry and starts nothing. A completed execution needs `fromNode`.
          */
         post: operations["retry"];
         delete?: never;
@@ -498,7 +498,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How it stands. */
+        /** Get the status of an execution */
         get: operations["status"];
         put?: never;
         post?: never;
@@ -515,7 +515,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Follow an execution as server-sent events. Ends after `execution_completed`. */
+        /** Follow an execution as server-sent events. The stream ends after `execution_completed`. */
         get: operations["stream"];
         put?: never;
         post?: never;
@@ -612,7 +612,7 @@ export interface paths {
         put?: never;
         /**
          * Execute a plan
-         * @description The cluster and the runner group may be left out where the plan determines them. Secrets are bound by name; their values
+         * @description The cluster and the runner group may be omitted if the plan determines them. Secrets are bound by name; their values
          *     are read when a worker takes the execution.
          */
         post: operations["create_plan_execution"];
@@ -666,7 +666,7 @@ export interface paths {
         /**
          * Follow the log of an execution of a plan
          * @description Events are `message` with `{message, cursor, step, stream}`, and `signal` with `EOF` at the end of the execution, or
-         *     `RESTART` where it began again. It begins with the first line, unless `cursor` names a later place.
+         *     `RESTART` when it restarted. The stream begins with the first line, or at `cursor`.
          */
         get: operations["follow_plan_logs"];
         put?: never;
@@ -686,7 +686,7 @@ export interface paths {
         };
         /**
          * Get an output of a plan
-         * @description A text is sent as it is, other values as JSON. `Range` selects a part.
+         * @description A string is sent as text, other values as JSON. `Range` selects a part.
          */
         get: operations["get_plan_output"];
         put?: never;
@@ -706,7 +706,7 @@ export interface paths {
         };
         /**
          * Get the log of a step
-         * @description Of a step that has not ended, what it has printed so far. `Range` selects a part.
+         * @description For a step that has not ended, the output so far. `Range` selects a part.
          */
         get: operations["get_step_log"];
         put?: never;
@@ -746,8 +746,8 @@ export interface paths {
         put?: never;
         /**
          * Create a plan
-         * @description The body is `{spec}`, as YAML or JSON. Registered actions are copied into the plan with their revisions. The same spec
-         *     is the same plan: it has the same id, and the response is 200.
+         * @description The body is `{spec}`, as YAML or JSON. Registered actions are copied into the plan with their revisions. An equal
+         *     spec has the same id, and the response is 200.
          */
         post: operations["create_plan"];
         delete?: never;
@@ -848,7 +848,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a route group
-         * @description Steps that wait for it go on waiting until it is registered again, or until their time is over.
+         * @description Steps that wait for it continue to wait until it is registered again, or until their timeout.
          */
         delete: operations["delete_route_group"];
         options?: never;
@@ -884,13 +884,13 @@ export interface paths {
         get: operations["get_runner_group"];
         /**
          * Create a group of workers, or change its cluster
-         * @description A worker of another cluster is refused from its next claim on.
+         * @description A worker of another cluster gets nothing new from now on.
          */
         put: operations["put_runner_group"];
         post?: never;
         /**
          * Delete a group of workers
-         * @description Its restriction is gone; a worker that claims for it creates it again.
+         * @description Its restriction is removed; a worker that claims for it creates it again.
          */
         delete: operations["delete_runner_group"];
         options?: never;
@@ -986,7 +986,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a sandbox
-         * @description Steps that wait for it go on waiting until it is registered again, or until their time is over.
+         * @description Steps that wait for it continue to wait until it is registered again, or until their timeout.
          */
         delete: operations["delete_sandbox"];
         options?: never;
@@ -1006,7 +1006,7 @@ export interface paths {
         put?: never;
         /**
          * Create a schedule
-         * @description JSON or YAML. Fields that are left out have their defaults.
+         * @description JSON or YAML. Omitted fields have their defaults.
          */
         post: operations["create_schedule"];
         delete?: never;
@@ -1048,8 +1048,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run the occurrences of a time in the past
-         * @description Occurrences that ran, run or wait are left out; those that were skipped run. The overlap policy applies.
+         * Run the occurrences of a past time
+         * @description Occurrences that ran, run or wait are left out; skipped ones run. The overlap policy applies.
          */
         post: operations["backfill_schedule"];
         delete?: never;
@@ -1067,7 +1067,7 @@ export interface paths {
         };
         /**
          * Explain a schedule
-         * @description The answer says why the next runs are when they are, and why each past occurrence ran, was skipped or failed.
+         * @description The response explains the times of the next runs, and why each past occurrence ran, was skipped or failed.
          */
         get: operations["explain_schedule"];
         put?: never;
@@ -1089,7 +1089,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a schedule
-         * @description No occurrence is planned until it is resumed. Runs that wait or are active are not changed.
+         * @description No occurrence is planned until it is resumed. Waiting and active runs are not changed.
          */
         post: operations["pause_schedule"];
         delete?: never;
@@ -1109,7 +1109,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a schedule
-         * @description The misfire policy decides about occurrences in the time of the pause.
+         * @description The misfire policy applies to occurrences in the time of the pause.
          */
         post: operations["resume_schedule"];
         delete?: never;
@@ -1164,7 +1164,7 @@ export interface paths {
         };
         /**
          * Get the JSON Schema of a dialect
-         * @description Editors complete and check definitions with it. `windlass schema` prints the same.
+         * @description Editors complete and check definitions with it. `windlass schema` prints the same document.
          */
         get: operations["get_dialect_schema"];
         put?: never;
@@ -1263,7 +1263,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what waits for people
+         * List tasks that wait for people
          * @description Approvals and manual steps of all executions of the tenant. A page may have fewer entries than its limit; only the last one
          *     has no cursor. Completion tokens are in the view of the execution.
          */
@@ -1371,7 +1371,7 @@ export interface paths {
         put?: never;
         /**
          * Check a definition
-         * @description Nothing is written.
+         * @description Nothing is stored.
          */
         post: operations["validate"];
         delete?: never;
@@ -1612,13 +1612,13 @@ export interface paths {
         get: operations["list_workflows"];
         /**
          * Make a definition the newest version of the workflow of that name
-         * @description The workflow is made if there is none. If its newest version is this text already, nothing is written: the same
-         *     request may be sent again.
+         * @description The workflow is created if it does not exist. If its newest version has this text, nothing is written, so the
+         *     request can be repeated.
          */
         put: operations["put_named"];
         /**
          * Register a definition as a new workflow
-         * @description YAML or JSON of any dialect, as it is: nothing stands around it.
+         * @description The body is a definition of any dialect, as YAML or JSON, without a wrapper.
          */
         post: operations["create_workflow"];
         delete?: never;
@@ -1638,14 +1638,14 @@ export interface paths {
         get: operations["get_workflow"];
         /**
          * Register the next version of a workflow
-         * @description Versions before it stay as they are, and executions stay with theirs. With `If-Match` it is registered only if that
-         *     is still the newest version.
+         * @description Earlier versions do not change, and executions keep theirs. With `If-Match` the version is registered only if the
+         *     named one is still the newest.
          */
         put: operations["put_workflow"];
         post?: never;
         /**
          * Delete a workflow
-         * @description It is found and started no more. Its executions stay.
+         * @description It can no longer be found or started. Its executions stay.
          */
         delete: operations["delete_workflow"];
         options?: never;
@@ -1731,7 +1731,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start an execution. */
+        /** Start an execution */
         post: operations["execute"];
         delete?: never;
         options?: never;
@@ -1746,7 +1746,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The executions of a workflow. */
+        /** List the executions of a workflow */
         get: operations["of_workflow"];
         put?: never;
         post?: never;
@@ -1854,7 +1854,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description 202: it will run. */
+        /** @description 202: the execution is queued. */
         Accepted: {
             executionId: string;
             workflowId: string;
@@ -1864,7 +1864,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: int64
-             * @description Milliseconds: the median of what this workflow took before; null when there is none.
+             * @description Median duration of earlier executions of the workflow, in milliseconds; null if there are none.
              */
             estimatedDuration?: number | null;
             links: components["schemas"]["Links"];
@@ -1878,7 +1878,7 @@ export interface components {
             enabled: boolean;
         };
         ActionList: {
-            /** @description By name */
+            /** @description Ordered by name */
             items: components["schemas"]["ListedAction"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             nextCursor?: string | null;
@@ -1898,7 +1898,7 @@ export interface components {
             newestRevision: number;
             /** @description Whether new plans may use it */
             enabled: boolean;
-            /** @description Who stored the revision */
+            /** @description User who stored the revision */
             createdBy: string;
             /** Format: date-time */
             createdAt: string;
@@ -1971,7 +1971,7 @@ export interface components {
              * @description The last nominal time; not in the future
              */
             to: string;
-            /** @description Answers what would be created, and creates nothing */
+            /** @description Respond with the runs that would be created, and create none */
             dry_run?: boolean;
         };
         Backfilled: {
@@ -2008,7 +2008,7 @@ export interface components {
             executionId: string;
             status: components["schemas"]["ExecutionStatus"];
         };
-        /** @description 200: nothing was started. */
+        /** @description 200: the result of a dry run. Nothing was started. */
         Checked: {
             valid: boolean;
             errors: components["schemas"]["Detail"][];
@@ -2031,7 +2031,7 @@ export interface components {
             retryable: boolean;
         };
         ClusterList: {
-            /** @description By name; `local` is on the first page */
+            /** @description Ordered by name; `local` is on the first page */
             items: components["schemas"]["ClusterView"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             nextCursor?: string | null;
@@ -2126,7 +2126,7 @@ export interface components {
             /** @description Ids of documents that prove the outcome. */
             evidenceRefs?: string[] | null;
         };
-        /** @description How a firing, an iteration or a compensation went. */
+        /** @description Result of a firing, an iteration or a compensation. */
         Course: {
             status: components["schemas"]["NodeStatus"];
             /** Format: date-time */
@@ -2140,9 +2140,9 @@ export interface components {
             duration?: number;
             /** Format: int32 */
             retryCount: number;
-            /** @description What it gave: any JSON. */
+            /** @description The output: any JSON. */
             output?: unknown;
-            /** @description What its worker counted. */
+            /** @description Counters of the worker. */
             metadata?: components["schemas"]["NodeMetadata"];
             error?: components["schemas"]["ExecutionError"];
             progress?: components["schemas"]["NodeProgress"];
@@ -2233,14 +2233,14 @@ export interface components {
         /** @enum {string} */
         DialectName: "playbook" | "workflow" | "actions" | "plan";
         Duplicate: {
-            /** @description The name of the copy; the name of the workflow and `(copy)` if it is left out */
+            /** @description Name of the copy; by default the name of the workflow and `(copy)` */
             name?: string | null;
         };
         Entries: {
-            /** @description In the order in which they happened, each with the hash of the one before. */
+            /** @description In the order in which they happened, each with the hash of the previous one. */
             evidence: components["schemas"]["Evidence"][];
             pagination: components["schemas"]["Pagination"];
-            /** @description On the last page, where the server has a key */
+            /** @description Signed end of the chain, on the last page, if the server has a key */
             anchor?: components["schemas"]["Anchor"];
         };
         Entry: {
@@ -2248,7 +2248,7 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             level: components["schemas"]["Level"];
-            /** @description Not there where a line is about the whole execution. */
+            /** @description Absent if the line is about the whole execution. */
             nodeId?: string;
             nodeName?: string;
             message: string;
@@ -2263,7 +2263,7 @@ export interface components {
             location?: components["schemas"]["CodeLocation"];
             /** @description The execution that the step started, and that failed */
             childExecutionId?: string;
-            /** @description Of a loop: the first ten iterations that failed, from 0 */
+            /** @description The first ten failed iterations of a loop, from 0 */
             failedIterations?: number[];
         };
         Events: {
@@ -2296,12 +2296,12 @@ export interface components {
             idempotencyKey?: string;
             /**
              * Format: int32
-             * @description From 1; none where nothing was attempted.
+             * @description Number of the attempt, from 1; absent if nothing was attempted.
              */
             attempt?: number;
             category: components["schemas"]["Category"];
             outcome: components["schemas"]["Outcome"];
-            /** @description Nothing comes after it for that step, or for the execution. */
+            /** @description Whether this is the last entry of the step, or of the execution. */
             terminal: boolean;
             /** Format: date-time */
             startedAtIso?: string;
@@ -2313,7 +2313,7 @@ export interface components {
              */
             completedAtIso?: string;
             error?: components["schemas"]["Classified"];
-            /** @description As it was given at the start; else the id of the execution that was asked about. */
+            /** @description Correlation id of the start; the id of the requested execution if the start had none. */
             correlationId: string;
             actor: components["schemas"]["Actor"];
             summary: string;
@@ -2321,7 +2321,7 @@ export interface components {
             evidenceRefs?: string[];
             /** @description Summary of the compensation, at the end of an execution that was compensated. */
             compensation?: components["schemas"]["Compensation"];
-            /** @description Of the entry before this one; none for the first. */
+            /** @description Hash of the previous entry; absent for the first. */
             previousHash?: string;
             /** @description SHA-256 of this entry without this field and `anchor`, as canonical JSON (RFC 8785), in hexadecimal digits. */
             hashSha256?: string;
@@ -2338,15 +2338,15 @@ export interface components {
             workflowVersion?: number | null;
             dialect?: string | null;
             status: string;
-            /** @description Somebody holds it. */
+            /** @description Whether a user holds it. */
             held?: boolean;
-            /** @description It is not worked on. */
+            /** @description Set if it is in quarantine and does not run. */
             quarantined?: components["schemas"]["Quarantined"];
             /** Format: date-time */
             createdAt: string;
             /**
              * Format: date-time
-             * @description When something happened to it last.
+             * @description Time of the last change.
              */
             updatedAt: string;
             /** Format: date-time */
@@ -2381,20 +2381,20 @@ export interface components {
              * @description Number of the attempt that failed, from 1.
              */
             attempt?: number;
-            /** @description With `debugMode` only: as the node gave it. */
+            /** @description The error as the node returned it; only with `debugMode`. */
             stack?: unknown;
-            /** @description With `category`: `transient`, `validation`, `configuration`, `resource` or `system`. */
+            /** @description Details, with `category`: `transient`, `validation`, `configuration`, `resource` or `system`. */
             details: Record<string, never>;
         };
         ExecutionOptions: {
             /**
              * Format: int64
-             * @description Milliseconds from its start; time in the queue and while paused does not count.
+             * @description Timeout in milliseconds, from the start; time in the queue and while paused does not count.
              */
             timeout?: number | null;
             /**
              * Format: date-time
-             * @description It stays queued until then.
+             * @description Time until which it stays queued.
              */
             scheduledAt?: string | null;
             priority?: components["schemas"]["Urgency"] | null;
@@ -2404,7 +2404,7 @@ export interface components {
             webhookEvents?: components["schemas"]["WebhookEvent"][] | null;
             notifyOnComplete?: boolean | null;
             notifyOnError?: boolean | null;
-            /** @description False: the answer comes when it has ended or waits for a person. */
+            /** @description If false, the response is sent when the execution has ended or waits for a person. */
             async?: boolean | null;
             dryRun?: boolean | null;
             debugMode?: boolean | null;
@@ -2417,14 +2417,17 @@ export interface components {
         ExecutionResponse: components["schemas"]["ExecutionView"] & {
             /**
              * Format: date-time
-             * @description While it goes on, by what its workflow took before.
+             * @description Estimated end of an execution that runs, by the durations of its workflow.
              */
             estimatedCompletion?: string;
             links: components["schemas"]["Links"];
         };
         /** @enum {string} */
         ExecutionStatus: "queued" | "initializing" | "running" | "completed" | "failed" | "partial_success" | "cancelled" | "paused";
-        /** @description The document's WorkflowExecutionResponse, for executions of every dialect, but for what only a server knows. */
+        /**
+         * @description The document's WorkflowExecutionResponse, for executions of every dialect, without the fields that only a server
+         *     knows.
+         */
         ExecutionView: {
             executionId: string;
             workflowId?: string | null;
@@ -2447,17 +2450,17 @@ export interface components {
             inputs: Record<string, never>;
             outputs?: Record<string, never> | null;
             nodeExecutions: components["schemas"]["NodeExecution"][];
-            /** @description While it waits: for people who answer, or for its release. */
+            /** @description Tasks for people that the execution waits for, or its pause. */
             waitingFor?: components["schemas"]["Waiting"][];
-            /** @description It is not worked on. */
+            /** @description Set if the execution is in quarantine and does not run. */
             quarantined?: components["schemas"]["Quarantined"];
             errors: components["schemas"]["ExecutionError"][];
-            /** @description What this answer leaves out because it would be too large */
+            /** @description Parts that this answer omits because it would be too large */
             shortened?: components["schemas"]["Shortened"];
             metadata: components["schemas"]["Metadata"];
             /** @description `playbook`, `workflow`, … */
             dialect?: string | null;
-            /** @description The execution in the words of its dialect. */
+            /** @description The execution in the terms of its dialect. */
             view?: Record<string, never> | null;
         };
         Executions: {
@@ -2471,7 +2474,7 @@ export interface components {
         };
         /** @enum {string} */
         FailureMode: "fail_fast" | "continue_on_error" | "collect_errors";
-        /** @description 200: it has ended, or waits for a person. */
+        /** @description 200: the execution has ended, or waits for a person. */
         Finished: {
             executionId: string;
             workflowId?: string | null;
@@ -2486,7 +2489,7 @@ export interface components {
             /** Format: int64 */
             duration?: number | null;
             outputs?: Record<string, never> | null;
-            /** @description By node. */
+            /** @description Newest results by node. */
             nodeResults: {
                 [key: string]: components["schemas"]["NodeResult"];
             };
@@ -2524,7 +2527,7 @@ export interface components {
             id: string;
             /** @description Name for people, shortened */
             name: string;
-            /** @description What the step does, its loop, its gate */
+            /** @description Work of the step, its loop, its gate */
             captions: string[];
             /** @description Kind of the step: `task`, `choice`, `loop`, `child`, `approval`, `gate`, `trigger` and others */
             shape: string;
@@ -2542,12 +2545,12 @@ export interface components {
             failures: number;
             /**
              * Format: int32
-             * @description Of the newest firing
+             * @description Attempts of the newest firing
              */
             attempts: number;
             /**
              * Format: int64
-             * @description Of the newest firing that has ended
+             * @description Duration of the newest firing that has ended
              */
             durationMs?: number | null;
             iterations?: components["schemas"]["GraphIterations"] | null;
@@ -2582,7 +2585,7 @@ export interface components {
         Iteration: components["schemas"]["Course"] & {
             /**
              * Format: int32
-             * @description From 0.
+             * @description Number of the iteration, from 0.
              */
             index?: number | null;
         };
@@ -2699,11 +2702,11 @@ export interface components {
             tags: string[];
             correlationId?: string;
             parentExecutionId?: string;
-            /** @description The execution that this one does again. */
+            /** @description The execution that this one retries. */
             retryOf?: string;
             /**
              * Format: int32
-             * @description How often it began anew because its worker was lost.
+             * @description Number of restarts because its worker was lost.
              */
             restarts?: number;
         };
@@ -2783,21 +2786,21 @@ export interface components {
             nodeType: string;
             /**
              * Format: int32
-             * @description Among the firings of its node, from 1; 0 when it has not fired.
+             * @description Number among the firings of its node, from 1; 0 if the node has not fired.
              */
             firing: number;
             /** @description Iteration numbers of the loops around it, outermost first. */
             path?: number[];
-            /** @description Of its own loop. */
+            /** @description Iterations of the node's own loop. */
             iterations?: components["schemas"]["Iteration"][];
-            /** @description What undid it. */
+            /** @description The compensation that undid it. */
             compensation?: components["schemas"]["Course"];
         };
         NodeHandleView: {
             name: string;
             description: string;
         };
-        /** @description Of the node contract. */
+        /** @description Metadata of the node contract. */
         NodeMetadata: {
             /**
              * Format: int64
@@ -2808,10 +2811,10 @@ export interface components {
             tokensUsed?: number;
             /** Format: int64 */
             apiCalls?: number;
-            /** @description Counters of the node's own, by name. */
+            /** @description Further counters of the node, by name. */
             metrics?: Record<string, never>;
         };
-        /** @description How far a node says that it has come. */
+        /** @description Progress as the node reports it. */
         NodeProgress: {
             step: string;
             /** Format: int32 */
@@ -2820,7 +2823,7 @@ export interface components {
         /** @description The newest firing of a node. */
         NodeResult: {
             status: components["schemas"]["NodeStatus"];
-            /** @description What it gave: any JSON. */
+            /** @description The output: any JSON. */
             output?: unknown;
             error?: components["schemas"]["ExecutionError"];
         };
@@ -2895,12 +2898,12 @@ export interface components {
             status: Record<string, never>;
         };
         PlanExecutionList: {
-            /** @description With phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status */
+            /** @description Executions with phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status */
             items: components["schemas"]["PlanExecution"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             nextCursor?: string | null;
         };
-        /** @description What an execution of a plan was created with. Secrets are shown by name. */
+        /** @description Parameters of the request that created an execution of a plan. Secrets are shown by name. */
         PlanExecutionSpec: {
             planID?: string | null;
             cluster?: string | null;
@@ -2921,7 +2924,7 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             createdBy?: string | null;
-            /** @description Number of executions that are kept, up to 100,000 */
+            /** @description Number of stored executions, up to 100,000 */
             executions: number;
             /** @description For each step, the steps that it depends on */
             stepDependencies: {
@@ -2932,7 +2935,7 @@ export interface components {
         PlanView: {
             /** @description `pl_` and 32 hexadecimal digits, which follow from the spec */
             id: string;
-            /** @description The plan with its actions as they were when it was created */
+            /** @description The plan with copies of its actions from the time of its creation */
             spec: Record<string, never>;
             status: components["schemas"]["PlanStatus"];
         };
@@ -2942,7 +2945,7 @@ export interface components {
          */
         Programs: "allowed" | "denied";
         Progress: {
-            /** @description Never falls; 100 only when it is completed. */
+            /** @description The value never decreases and is 100 only when the execution is completed. */
             percentage: number;
             completedNodes: number;
             totalNodes: number;
@@ -2952,7 +2955,7 @@ export interface components {
             executionId: string;
             /**
              * Format: int64
-             * @description Its number among the events of the execution, from 1, in the order in which they happened.
+             * @description Number among the events of the execution, from 1, in the order in which they happened.
              */
             sequence: number;
             /** Format: date-time */
@@ -2973,14 +2976,14 @@ export interface components {
         QuarantineList: {
             executions: components["schemas"]["QuarantinedExecution"][];
         };
-        /** @description Why an execution is not worked on. An operator releases or cancels it. */
+        /** @description Reason for which an execution does not run. An operator releases or cancels it. */
         Quarantined: {
             reason: string;
             /** Format: date-time */
             since: string;
             /**
              * Format: int32
-             * @description Deaths of the process that led to it.
+             * @description Number of process deaths that led to it.
              */
             deaths: number;
         };
@@ -3016,7 +3019,7 @@ export interface components {
             reason: string;
             message: string;
         };
-        /** @description A version that was registered. */
+        /** @description A registered version. */
         Registered: {
             /** @description `wf_` and 32 hexadecimal digits */
             id: string;
@@ -3046,9 +3049,9 @@ export interface components {
             reason: string;
             /** @description The node before it that runs again, for the reason `follows`. */
             follows?: string | null;
-            /** @description Whether running it again can change something outside. */
+            /** @description Whether running it again can have side effects. */
             sideEffects: boolean;
-            /** @description The failed execution that goes on where it failed, in a node that runs another workflow. */
+            /** @description The failed execution that continues where it failed, in a node that runs another workflow. */
             childExecutionId?: string | null;
         };
         ReportedError: {
@@ -3116,7 +3119,7 @@ export interface components {
             version?: string | null;
             /** @description The workflow that the version belongs to, if it is another one. */
             workflowId?: string | null;
-            /** @description Answer what would happen, and start nothing. */
+            /** @description Respond with the plan of the retry, and start nothing. */
             dryRun?: boolean;
             /** @description In a dry run, the text of a definition that is not stored. */
             definition?: string | null;
@@ -3129,7 +3132,7 @@ export interface components {
         /** @enum {string} */
         Role: "owner" | "admin" | "developer" | "member" | "viewer" | "worker";
         RoutingTargetList: {
-            /** @description By name */
+            /** @description Ordered by name */
             items: components["schemas"]["RoutingTargetView"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             nextCursor?: string | null;
@@ -3139,7 +3142,7 @@ export interface components {
             cluster?: string | null;
             /** @description Whether steps may start; default: false */
             ready?: boolean | null;
-            /** @description Default: the key that it has, for a new one a random key */
+            /** @description Default: the existing key; a random key for a new target */
             routingKey?: string | null;
             /** @description Polled while steps wait: a response 2xx means ready, unless its JSON has `ready: false` */
             readyUrl?: string | null;
@@ -3154,7 +3157,7 @@ export interface components {
             ready: boolean;
             /** @description Polled while steps wait */
             readyUrl?: string | null;
-            /** @description Why the last poll did not find it ready */
+            /** @description Reason for which the last poll did not find it ready */
             reason?: string | null;
             /** Format: date-time */
             polledAt?: string | null;
@@ -3201,9 +3204,9 @@ export interface components {
             http_status_code?: number | null;
             /** Format: int64 */
             exit_code?: number | null;
-            /** @description The result, or the reason of a trigger until there is one */
+            /** @description The result; before it exists, the reason of a trigger */
             result_json?: unknown;
-            /** @description Why the run failed, was cancelled or never ran */
+            /** @description Reason for which the run failed, was cancelled or never ran */
             error_text?: string | null;
             /** Format: date-time */
             retry_available_at?: string | null;
@@ -3247,7 +3250,7 @@ export interface components {
         ScheduleView: Record<string, never> & {
             /** @description `sch_` and 32 hexadecimal digits */
             id: string;
-            /** @description The workflow whose trigger made the schedule */
+            /** @description The workflow whose trigger created the schedule */
             workflow_id?: string | null;
             /** Format: date-time */
             paused_at?: string | null;
@@ -3279,23 +3282,23 @@ export interface components {
             warnings?: string[];
         };
         /**
-         * @description What an answer leaves out. The newest results are kept; in the place of another value is
-         *     `{"$omitted": true, "bytes": N, "url": …}`.
+         * @description Parts that an answer omits. The newest results are kept; every other value is replaced by `{"$omitted": true,
+         *     "bytes": N, "url": …}`.
          */
         Shortened: {
             /**
              * Format: int64
-             * @description Values that are left out
+             * @description Number of omitted values
              */
             values: number;
             /**
              * Format: int64
-             * @description JSON of these values
+             * @description Bytes of the JSON of these values
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Entries and iterations that are left out, the oldest
+             * @description Number of omitted entries and iterations, the oldest first
              */
             nodeExecutions: number;
             /** @description URL of the whole journal, page by page */
@@ -3312,12 +3315,12 @@ export interface components {
             executionId: string;
             status: components["schemas"]["ExecutionStatus"];
             progress: components["schemas"]["Progress"];
-            /** @description What only people can move on. */
+            /** @description Tasks for people that it waits for, or its pause. */
             waitingFor?: components["schemas"]["Waiting"][];
         };
         /** @enum {string} */
         StatusName: "draft" | "active" | "paused" | "archived";
-        /** @description Something that waits for a person. */
+        /** @description A task that waits for a person. */
         Task: {
             executionId: string;
             workflowId?: string | null;
@@ -3339,7 +3342,7 @@ export interface components {
             since?: string | null;
             /** @description User who started the execution */
             startedBy: string;
-            /** @description Whether the execution is held; an answer is accepted all the same */
+            /** @description Whether the execution is held; answers are accepted even then */
             held: boolean;
             /** @description The command that answers */
             command: string;
@@ -3498,12 +3501,12 @@ export interface components {
             name: string;
             dialect: components["schemas"]["DialectName"];
             netDigest: string;
-            /** @description What was sent, as JSON */
+            /** @description Definition as JSON */
             definition: unknown;
-            /** @description What was sent, as it was written */
+            /** @description Definition as it was sent */
             source: string;
         };
-        /** @description Something that only people can move on. */
+        /** @description A task that only people can complete. */
         Waiting: {
             kind: components["schemas"]["WaitingKind"];
             /** @description The sub-execution, at any depth, whose node waits; it is the one to be answered. */
@@ -3512,27 +3515,27 @@ export interface components {
             since?: string;
             /**
              * Format: date-time
-             * @description After that it has failed.
+             * @description Time at which it fails if it was not answered.
              */
             deadline?: string;
-            /** @description Not of a pause, which is of the whole execution. */
+            /** @description Absent for a pause, which applies to the whole execution. */
             nodeId?: string;
             nodeName?: string;
             /** @description Iteration numbers, outermost first. */
             path?: number[];
-            /** @description Of an approval: what is asked. A reference where it is very long. */
+            /** @description Question of an approval. A reference if it is very long. */
             message?: unknown;
-            /** @description Of an approval: ids of users and names of roles. */
+            /** @description Users and roles that may answer an approval. */
             approvers?: unknown;
-            /** @description Of a gate: the keys of the context that its rules read. */
+            /** @description Keys of the context that the rules of a gate read. */
             reads?: string[];
-            /** @description Of a pause. */
+            /** @description Reason of a pause. */
             reason?: string;
-            /** @description Of a pause: a user, or `agent:` and a node. */
+            /** @description Originator of a pause: a user, or `agent:` and a node. */
             by?: string;
-            /** @description Of an approval or a manual step: its name in the path of the signal, with the iteration in a loop. */
+            /** @description Name of an approval or a manual step in the path of the signal, with the iteration in a loop. */
             actionId?: string;
-            /** @description Of an approval or a manual step: the token of the signal. Present only for callers who may complete it. */
+            /** @description Token of the signal for an approval or a manual step. Present only for callers who may complete it. */
             completionToken?: string;
         };
         /** @enum {string} */
@@ -3550,7 +3553,7 @@ export interface components {
             previousUntil?: string;
         };
         WorkflowChange: {
-            /** @description Only an active workflow is started */
+            /** @description Status; only an active workflow can be started */
             status: components["schemas"]["StatusName"];
         };
         WorkflowList: {
@@ -3563,7 +3566,7 @@ export interface components {
             status: components["schemas"]["StatusName"];
             /**
              * Format: int32
-             * @description The newest
+             * @description Number of the newest version
              */
             version: number;
             dialect: components["schemas"]["DialectName"];
@@ -3573,9 +3576,9 @@ export interface components {
         /** @description A workflow and its newest version. */
         WorkflowView: components["schemas"]["WorkflowSummary"] & {
             netDigest: string;
-            /** @description What was sent, as JSON */
+            /** @description Definition as JSON */
             definition: unknown;
-            /** @description What was sent, as it was written. Secrets that stood in it are handles. */
+            /** @description Definition as it was sent. Secrets in it are replaced by handles. */
             source: string;
         };
     };
@@ -3683,7 +3686,7 @@ export interface operations {
     get_action: {
         parameters: {
             query?: {
-                /** @description The newest by default */
+                /** @description Number of the revision; the newest by default */
                 revision?: number;
             };
             header?: {
@@ -5236,11 +5239,11 @@ export interface operations {
                 correlationId?: string;
                 parentExecutionId?: string;
                 workflowId?: string;
-                /** @description Of this dialect. */
+                /** @description Only executions of this dialect. */
                 dialect?: string;
-                /** @description Started this way. */
+                /** @description Only executions that were started this way. */
                 trigger?: "manual" | "schedule" | "webhook" | "api" | "workflow";
-                /** @description The name of the workflow or the id of the execution contains it. */
+                /** @description Only executions with this text in the name of the workflow or in their id. */
                 text?: string;
                 limit?: number;
                 cursor?: string;
@@ -6229,11 +6232,11 @@ export interface operations {
     journal: {
         parameters: {
             query?: {
-                /** @description So many records were seen */
+                /** @description Number of records that the client has */
                 from?: number;
-                /** @description The position of the last chunk of the log that was seen */
+                /** @description Position of the last chunk of the log that the client has */
                 logsAfter?: number;
-                /** @description Milliseconds to wait for something new */
+                /** @description Milliseconds to wait for new records or log lines */
                 waitMs?: number;
             };
             header?: {
@@ -6320,9 +6323,9 @@ export interface operations {
         parameters: {
             query?: {
                 nodeId?: string;
-                /** @description Exactly this one. */
+                /** @description Only lines of exactly this level. */
                 level?: "debug" | "info" | "warn" | "error";
-                /** @description Later than this. */
+                /** @description Only lines after this time. */
                 since?: string;
                 limit?: number;
                 cursor?: string;
@@ -6885,7 +6888,7 @@ export interface operations {
     stream: {
         parameters: {
             query?: {
-                /** @description The last message that the client has; the header `Last-Event-ID` means the same. */
+                /** @description The last message that the client has; the header `Last-Event-ID` has the same meaning. */
                 lastSequence?: number;
             };
             header?: {
@@ -7445,7 +7448,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key starts no second execution */
+                /** @description A repeated request with the same key starts no second execution */
                 "X-Idempotency-Key"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -7513,7 +7516,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
-            /** @description The key was used for something else */
+            /** @description The key was used with another request */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10338,7 +10341,7 @@ export interface operations {
     create_schedule: {
         parameters: {
             query?: {
-                /** @description Only checks the schedule and answers what it would be */
+                /** @description Only check the schedule, and respond with the resulting one */
                 dry_run?: boolean;
             };
             header?: {
@@ -10576,7 +10579,7 @@ export interface operations {
     replace_schedule: {
         parameters: {
             query?: {
-                /** @description Only checks the schedule and answers what it would be */
+                /** @description Only check the schedule, and respond with the resulting one */
                 dry_run?: boolean;
             };
             header?: {
@@ -10817,7 +10820,7 @@ export interface operations {
     patch_schedule: {
         parameters: {
             query?: {
-                /** @description Only checks the schedule and answers what it would be */
+                /** @description Only check the schedule, and respond with the resulting one */
                 dry_run?: boolean;
             };
             header?: {
@@ -14704,7 +14707,7 @@ export interface operations {
         parameters: {
             query?: {
                 status?: "draft" | "active" | "paused" | "archived";
-                /** @description A part of the name */
+                /** @description Part of the name */
                 search?: string;
                 limit?: number;
                 offset?: number;
@@ -15930,7 +15933,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key starts no second execution */
+                /** @description A repeated request with the same key starts no second execution */
                 "X-Idempotency-Key"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -15947,7 +15950,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `async: false`, what came of it; with `dryRun`, what was found */
+            /** @description With `async: false`, the result; with `dryRun`, the problems */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15956,7 +15959,7 @@ export interface operations {
                     "application/json": components["schemas"]["Outcome"];
                 };
             };
-            /** @description It is queued */
+            /** @description The execution is queued */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -16010,7 +16013,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
-            /** @description The key was used for something else, or the workflow is not active */
+            /** @description The key was used with another request, or the workflow is not active */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -16074,9 +16077,9 @@ export interface operations {
         parameters: {
             query?: {
                 status?: "queued" | "initializing" | "running" | "completed" | "failed" | "partial_success" | "cancelled" | "paused" | "open";
-                /** @description Created later. */
+                /** @description Only executions that were created after this time. */
                 since?: string;
-                /** @description Created before. */
+                /** @description Only executions that were created before this time. */
                 until?: string;
                 limit?: number;
                 cursor?: string;
