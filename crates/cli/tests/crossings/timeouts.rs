@@ -25,7 +25,7 @@ const LASTING: &str = "{kind: shell, command: 'echo begun >> output; echo $$ > p
 #[test]
 fn a_step_that_takes_too_long_fails_and_its_process_ends() {
     let output = check(
-        &format!("workflow:\n- {{step: x, spec: {{timeout: 300ms}}, tool: {LASTING}}}\n"),
+        &format!("workflow:\n- {{step: x, spec: {{timeout: 2s}}, tool: {LASTING}}}\n"),
         1,
         &["begun"],
     );
@@ -38,7 +38,7 @@ fn a_timeout_can_be_handled_like_any_failure() {
         &format!(
             "workflow:
 - step: x
-  spec: {{timeout: 300ms}}
+  spec: {{timeout: 2s}}
   tool: {LASTING}
   next: {{arcs: [{{step: late, when: \"{{{{ event.name == 'step.failed' and event.error.code == 'NETWORK_TIMEOUT' }}}}\"}}]}}
 - {{step: late, tool: {{kind: shell, command: 'echo late >> output'}}}}
@@ -55,7 +55,7 @@ fn each_iteration_of_a_loop_has_its_own_time() {
     let output = check(
         "workflow:
 - step: x
-  spec: {timeout: 500ms}
+  spec: {timeout: 2s}
   loop: {in: [1, 2], iterator: n}
   tool: {kind: shell, command: 'echo {{ iter.n }} >> output; test {{ iter.n }} = 2 || exec sleep 1000'}
 ",
@@ -84,7 +84,7 @@ fn a_final_step_that_takes_too_long_makes_the_outcome_worse() {
             "executor: {{spec: {{final_step: x}}}}
 workflow:
 - {{step: a, tool: {{kind: shell, command: 'echo a >> output'}}}}
-- {{step: x, spec: {{timeout: 300ms}}, tool: {LASTING}}}
+- {{step: x, spec: {{timeout: 2s}}, tool: {LASTING}}}
 "
         ),
         1,
