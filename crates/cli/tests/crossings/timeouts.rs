@@ -24,11 +24,8 @@ const LASTING: &str = "{kind: shell, command: 'echo begun >> output; echo $$ > p
 
 #[test]
 fn a_step_that_takes_too_long_fails_and_its_process_ends() {
-    let output = check(
-        &format!("workflow:\n- {{step: x, spec: {{timeout: 2s}}, tool: {LASTING}}}\n"),
-        1,
-        &["begun"],
-    );
+    let output =
+        check(&format!("workflow:\n- {{step: x, spec: {{timeout: 2s}}, tool: {LASTING}}}\n"), 1, &["begun"]);
     assert_eq!(output["errors"][0]["code"], "NETWORK_TIMEOUT", "{output}");
 }
 

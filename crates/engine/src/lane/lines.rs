@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn an_offer_that_was_put_back_is_the_next_and_can_be_withdrawn() {
         let mut lines: Lines<&str> = Lines::default();
-        (0..3).for_each(|number| drop(lines.push(&"a", Priority::Normal, offer(number))));
+        for number in 0..3 {
+            lines.push(&"a", Priority::Normal, offer(number));
+        }
         let first = lines.pop(&"a").unwrap();
         lines.withdraw(&offer(1));
         assert!(lines.put_back(&"a", Priority::Normal, first));
