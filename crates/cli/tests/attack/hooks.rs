@@ -56,7 +56,7 @@ fn a_path_has_one_workflow_within_a_tenant_until_that_gives_it_up() {
     let (_, first) = stage.upload(&developer, &hooked("first", "p"));
     let (status, refused) = stage.upload(&developer, &hooked("second", "p"));
     assert_eq!(status, StatusCode::CONFLICT, "{refused}");
-    assert_eq!(refused["error"]["message"], "POST /hooks/p starts the workflow `first` already");
+    assert_eq!(refused["error"]["message"], "POST /hooks/p already starts the workflow `first`");
     let (_, second) = stage.upload(&developer, &hooked("second", "q"));
     assert_eq!(put(&stage, &developer, &second["id"], hooked("second", "p")).0, StatusCode::CONFLICT);
     let p = format!("/hooks/{}/p", stage.tenant);

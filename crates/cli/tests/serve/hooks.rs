@@ -203,7 +203,7 @@ fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_reported() {
     let second = register("second", open.clone());
     assert_eq!(
         (&second["error"]["code"], &second["error"]["details"][0]["message"]),
-        (&json!("CONFLICT"), &json!("POST /hooks/p starts the workflow `first` already"))
+        (&json!("CONFLICT"), &json!("POST /hooks/p already starts the workflow `first`"))
     );
     let put = server.request(Method::PUT, &format!("/api/v1/workflows/{}", first["id"].as_str().unwrap()));
     let text = workflow(&open).replace("hooked", "first").replace("In", "Into");
