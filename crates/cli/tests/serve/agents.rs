@@ -326,7 +326,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
         assert!(agent["error"]["message"].as_str().unwrap().contains(words), "{agent}");
         assert_eq!(counted(&agent), used, "{agent}");
     };
-    check(&endless, json!({ "maxIterations": 2 }), "LIMIT_EXCEEDED", "after 2 iterations", (10, 2));
+    check(&endless, json!({ "maxIterations": 2 }), "LIMIT_EXCEEDED", "within 2 iterations", (10, 2));
     check(
         &endless,
         json!({ "maxTotalTokens": 14 }),

@@ -116,9 +116,11 @@ fn value(server: &Server, execution: &str) -> String {
     addresses.find(|address| server.get(&path(address)).status() == StatusCode::OK).expect("a value")
 }
 
-/// Paths whose last part is no id of a tenant.
+/// Paths whose last part is no id of a tenant. Artifacts of workers are found by a session and a unit in headers.
 fn is_for_all(path: &str) -> bool {
-    ["/api/v1/nodes/", "/api/v1/schemas/", "/hooks/"].iter().any(|place| path.starts_with(place))
+    ["/api/v1/nodes/", "/api/v1/schemas/", "/api/v1/workers/artifacts/", "/hooks/"]
+        .iter()
+        .any(|place| path.starts_with(place))
 }
 
 /// The least that a schema takes.

@@ -236,7 +236,7 @@ fn a_worker_that_is_asked_to_end_finishes_all_steps_of_its_plan() {
     let mut worker = worker(&place, &server, &HERE);
     rig::process_of(&place, "began");
     worker.signal(Signal::TERM);
-    worker.until_says("finishing what is running");
+    worker.until_says("finishing running work");
     // A worker that drains has told so with a heartbeat when nothing new reaches it.
     rig::until("the server knows", || {
         let other =
