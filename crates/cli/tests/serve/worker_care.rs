@@ -248,7 +248,7 @@ fn a_worker_that_is_asked_to_end_finishes_all_steps_of_its_plan() {
     place.write("gate", "");
     until_phase(&server, &path, "completed");
     let (code, _, said) = worker.end();
-    assert!(code == Some(0) && said.contains("everything is finished"), "{said}");
+    assert!(code == Some(0) && said.contains("all work is finished"), "{said}");
 }
 
 #[test]
