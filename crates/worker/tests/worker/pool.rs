@@ -46,7 +46,7 @@ fn an_unknown_tool_is_refused_with_the_known_ones() {
     assert_eq!((failure.class.name(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
     assert_eq!(
         failure.message,
-        "this worker has no tool `fax`; it has noop, shell, python, script, container, http, postgres, artifact, secrets, worker, code, filter, llm, ai_agent, memory_store, memory_search, plan_step, sql"
+        "this worker has no tool `fax`; it has noop, shell, python, script, container, http, postgres, artifact, secrets, worker"
     );
 }
 

@@ -21,7 +21,7 @@ fn a_clock_that_was_set_back_hides_no_execution_from_a_list_of_a_time() {
 #[test]
 fn an_older_store_gets_the_times_and_the_columns_of_its_lists() {
     let folder = Folder::new();
-    let raw = folder.older(28);
+    let raw = folder.older(30);
     raw.execute_batch(
         "INSERT INTO executions (key, id, net, trigger, inputs, created_at, tenant, workflow) \
          VALUES (1, x'01', x'', 'api', '{}', 7, 'fleet', 3), (5000, x'02', x'', 'api', '{}', 9, 'default', NULL);
@@ -29,7 +29,7 @@ fn an_older_store_gets_the_times_and_the_columns_of_its_lists() {
          VALUES (1, 4, 2, 10, 0, 8, NULL, 0, x'aa'), (5000, 1, 3, 2, 1, 9, 12, 1, x'bb')",
     )
     .unwrap();
-    crate::sqlite::migrate::apply_next(&raw, 28).unwrap();
+    crate::sqlite::migrate::apply_next(&raw, 30).unwrap();
     let heads: Vec<String> = raw
         .prepare("SELECT concat_ws(' ', key, version, last, phase, held, at, due, goes_on, tenant, workflow, hex(state)) FROM heads")
         .unwrap()
