@@ -237,7 +237,7 @@ fn a_worker_that_is_asked_to_end_finishes_all_steps_of_its_plan() {
     rig::process_of(&place, "began");
     worker.signal(Signal::TERM);
     worker.until_says("finishing running work");
-    // A worker that drains has told so with a heartbeat when nothing new reaches it.
+    // Nothing new reaches a draining worker after its heartbeat.
     rig::until("the server knows", || {
         let other =
             begin(&server, &json!({ "steps": [{ "id": "b", "action": { "script": "true" } }] }), &json!({}));

@@ -166,7 +166,7 @@ impl RemoteWorkers {
         taken
     }
 
-    /// Tells the engine whether a worker waits for orders, without waiting itself; false: too many requests wait.
+    /// Notifies the engine whether a worker waits for orders, without waiting itself; false: too many requests wait.
     fn listen(&self, key: &SessionKey, listens: bool) -> bool {
         let call = GroupCall::Listen { session: key.clone(), listens };
         self.engine.try_ask(Request::Group(call), |_| {})
