@@ -84,11 +84,19 @@ impl Command {
             progress::say(&format!("note: {} is set; this command works on this machine", api::URL_VARIABLE));
         }
     }
+
+    /// Sets the size of pages before memory is used; a supervisor gives its program those of the worker's start.
+    fn take_small_pages(&self) {
+        if !matches!(self, Command::Supervise { .. }) {
+            windlass_server::huge_pages::avoid();
+        }
+    }
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     command.warn_if_local();
+    command.take_small_pages();
     let done = match command {
         Command::Run(run) => run.run(),
         Command::Serve(serve) => serve.run(),

@@ -4,6 +4,7 @@ use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
+use crate::huge_pages;
 use crate::objects::BucketCopies;
 pub use crate::objects::{Bucket, BucketError};
 use crate::remote::RemoteWorkers;
@@ -192,8 +193,7 @@ impl Embedded {
     }
 
     fn work(&mut self, slots: Option<u32>, keeps_workdirs: bool) -> anyhow::Result<()> {
-        let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
-        inherited.keep();
+        inherited().keep();
         let (program, supervisor, sandbox) = own_commands()?;
         let worker = windlass_worker::host_name();
         let mut config = PoolConfig::new(worker, supervisor, sandbox);
@@ -300,6 +300,15 @@ impl Embedded {
     }
 }
 
+/// Sets the attributes of this process, and returns those that programs of steps get.
+fn inherited() -> Inherited {
+    Inherited {
+        umask: make_private(),
+        open_files: descriptors::raise().before,
+        huge_pages: huge_pages::avoid(),
+    }
+}
+
 /// Returns the path of this program, and how it is called as a supervisor and as a sandbox.
 fn own_commands() -> anyhow::Result<(PathBuf, OwnCommand, OwnCommand)> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
@@ -309,8 +318,7 @@ fn own_commands() -> anyhow::Result<(PathBuf, OwnCommand, OwnCommand)> {
 
 /// Starts the workers of a process that has no engine of its own, with a port to the engine of a server.
 pub fn worker_pool(worker: String, slots: Option<u32>, folder: &Path, port: Port) -> anyhow::Result<Pool> {
-    let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
-    inherited.keep();
+    inherited().keep();
     let (program, supervisor, sandbox) = own_commands()?;
     let mut config = PoolConfig::new(worker, supervisor, sandbox);
     config.helper = Some(program);

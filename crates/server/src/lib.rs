@@ -27,6 +27,7 @@ mod histories;
 mod hooks;
 pub mod host;
 mod hub;
+pub mod huge_pages;
 pub mod ids;
 mod journal_pages;
 mod limits;

@@ -1,8 +1,9 @@
 //! Attributes that programs of steps inherit. The process that starts them may have a stricter file mode mask and a
-//! higher limit on open files than at its start; programs get the original ones.
+//! higher limit on open files than at its start, and no huge pages; programs get what it had.
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use rustix::thread::disable_transparent_huge_pages;
 use std::io;
 use std::sync::OnceLock;
 
@@ -12,7 +13,11 @@ pub struct Inherited {
     pub umask: u32,
     /// Soft limit on open files; None if it was not changed.
     pub open_files: Option<u64>,
+    /// Whether the system may give huge pages to programs.
+    pub huge_pages: bool,
 }
+
+const HUGE_PAGES: &str = "huge";
 
 /// The mask and the limit belong to the process, so this is global, too.
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
@@ -24,11 +29,12 @@ impl Inherited {
     }
 }
 
-/// Formats the mask and the limit for a supervisor; `-` keeps the inherited value.
+/// Formats the attributes for a supervisor; `-` keeps the inherited value.
 pub(crate) fn described() -> String {
-    let Some(inherited) = INHERITED.get() else { return "- -".to_owned() };
+    let Some(inherited) = INHERITED.get() else { return "- - -".to_owned() };
     let files = inherited.open_files.map_or_else(|| "-".to_owned(), |files| files.to_string());
-    format!("{:04o} {files}", inherited.umask)
+    let pages = if inherited.huge_pages { HUGE_PAGES } else { "-" };
+    format!("{:04o} {files} {pages}", inherited.umask)
 }
 
 /// Applies formatted attributes to this process, and so to the programs that it starts.
@@ -40,6 +46,9 @@ pub(crate) fn restore(described: &str) -> io::Result<()> {
     if let Some(files) = words.next().and_then(|files| files.parse().ok()) {
         let maximum = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum })?;
+    }
+    if words.next() == Some(HUGE_PAGES) {
+        disable_transparent_huge_pages(false)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //!
 //! | from the worker | meaning |
 //! |---|---|
-//! | `go MASK FILES` | start the program with this file mode mask and this limit on open files, `-` for its own |
+//! | `go MASK FILES PAGES` | start the program with this file mode mask, this limit on open files and `huge` pages, `-` for its own |
 //! | `term` | send TERM to all of it |
 //! | `kill`, or the end of the socket | send KILL to all of it until nothing is left |
 //!

@@ -107,7 +107,7 @@ fn a_limit_on_open_files_that_leaves_nothing_for_connections_is_reported_at_the_
 }
 
 #[test]
-fn programs_of_steps_have_the_limit_and_the_mask_that_the_server_was_started_with() {
+fn programs_of_steps_have_the_attributes_that_the_server_was_started_with() {
     let place = Place::new();
     let mut command = place.server_command();
     command.env("WINDLASS_SLOTS", "2");
@@ -117,10 +117,12 @@ fn programs_of_steps_have_the_limit_and_the_mask_that_the_server_was_started_wit
     limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let server = Server::start(limited, &place.data());
-    let text = "metadata: {name: limits}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'umask; ulimit -S -n'}}\n";
+    let text = "metadata: {name: limits}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'umask; ulimit -S -n; grep THP_enabled /proc/self/status'}}\n";
     let path = format!("/api/v1/workflows/{}/execute", server.define(text));
     let (_, ended) = server.post(&path, &json!({ "options": { "async": false } }));
-    assert_eq!(ended["outputs"]["stdout"], "0027\n700\n", "{ended}");
+    assert_eq!(ended["outputs"]["stdout"], "0027\n700\nTHP_enabled:\t1\n", "{ended}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process())).unwrap();
+    assert!(status.contains("THP_enabled:\t0"), "{status}");
 }
 
 #[test]
