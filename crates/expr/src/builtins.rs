@@ -13,7 +13,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, literals, operators, pattern, satisfying, texts, time};
+use crate::{encoded, literals, numbers, operators, pattern, satisfying, texts, time};
 
 /// Environment that every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -142,9 +142,9 @@ impl Builtins {
         self.filter("d", Cost::Free, filters::default);
         self.filter("default", Cost::Free, filters::default);
         self.filter("first", Cost::Free, filters::first);
-        self.filter("float", Cost::Free, filters::float);
+        self.filter("float", Cost::Text(1), numbers::float);
         self.filter("get", Cost::Free, get_or_default);
-        self.filter("int", Cost::Free, filters::int);
+        self.filter("int", Cost::Text(1), numbers::int);
         self.filter("last", Cost::Free, filters::last);
         self.filter("length", Cost::Free, filters::length);
         self.filter("max", Cost::Walk, filters::max);

@@ -12,19 +12,35 @@ pub struct Expr(Arc<Compiled>);
 
 struct Compiled {
     source: String,
+    /// Text of the author, if the source is a translation of it.
+    written: Option<String>,
     names: Names,
     program: Program,
 }
 
 impl Expr {
     pub fn compile(source: &str) -> Result<Expr, CompileError> {
+        Expr::compile_with(source, None)
+    }
+
+    /// Compiles the translation of a text in another language. Messages and drawings show the text.
+    pub fn compile_translation(source: &str, written: &str) -> Result<Expr, CompileError> {
+        Expr::compile_with(source, Some(written.to_owned()))
+    }
+
+    fn compile_with(source: &str, written: Option<String>) -> Result<Expr, CompileError> {
         let program = Program::guard(source)?;
         let names = Names::new(&program.reads);
-        Ok(Expr(Arc::new(Compiled { source: source.to_owned(), names, program })))
+        Ok(Expr(Arc::new(Compiled { source: source.to_owned(), written, names, program })))
     }
 
     pub fn source(&self) -> &str {
         &self.0.source
+    }
+
+    /// Returns the expression as its author wrote it.
+    pub fn written(&self) -> &str {
+        self.0.written.as_deref().unwrap_or(&self.0.source)
     }
 
     /// Returns the names that the expression reads, sorted and without duplicates; a read of a whole root includes

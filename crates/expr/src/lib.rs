@@ -14,6 +14,7 @@ mod inputs;
 mod limits;
 mod literals;
 mod names;
+mod numbers;
 mod operators;
 mod pattern;
 mod pieces;

@@ -267,6 +267,8 @@ fn filters_methods_and_tests_work() {
     check("ctx.n is not odd|string", json!("True"));
     check("ctx.list|select('>', 1)|list", json!([3, 2]));
     check("'3'|int + '2.5'|float", json!(5.5));
+    check("'3\n'|int + ' 2.5'|float", json!(5.5));
+    check("'x'|int(7) + ''|float(0.5)", json!(7.5));
     check("ctx.list|min ~ ctx.list|max ~ ctx.list|last", json!("132"));
 }
 

@@ -140,6 +140,22 @@ output: {o: steps.alert.outputs.o}
 }
 
 #[test]
+fn pln_15_a_condition_that_cannot_be_evaluated_fails_its_step_and_is_shown_as_it_was_written() {
+    let place = planning(
+        r#"
+params: [{name: count}]
+steps:
+- {id: many, action: {script: "true", params: [{name: n}]}, args: {refs: {n: params.count}}, condition: "int(n) > 5"}
+"#,
+    );
+    assert_eq!(phases(&ran(&place, &["--input", "count=7 \n"], 0)), "many completed");
+    let run = ran(&place, &["--input", "count=several"], 1);
+    let error = &run["errors"][0];
+    let expected = "`int(n) > 5` cannot be evaluated: `int` needs a number, and the text is not one";
+    assert_eq!((&error["nodeId"], &error["message"]), (&json!("many"), &json!(expected)), "{run}");
+}
+
+#[test]
 fn pln_17_pln_18_pln_19_pln_36_steps_have_the_variables_and_dirs_of_the_document() {
     let place = planning(
         r#"

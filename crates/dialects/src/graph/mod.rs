@@ -242,7 +242,7 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
     match describe_step(step) {
         Some(described) => captions.extend(described.captions),
         None => captions
-            .extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.source())))),
+            .extend(step.condition.as_ref().map(|condition| format!("if {}", bare(condition.written())))),
     }
     if chooses(net, step) && step.router.mode == RouterMode::Inclusive {
         captions.push("takes every arc that matches".to_owned());
@@ -327,7 +327,7 @@ fn repeat(repeat: &LoopSpec) -> String {
             _ => format!("for each {}", repeat.iterator),
         },
         LoopKind::Count { times } => format!("{} times", times.source()),
-        LoopKind::While { condition, .. } => format!("while {}", bare(condition.source())),
+        LoopKind::While { condition, .. } => format!("while {}", bare(condition.written())),
     };
     if repeat.cap > 1 { format!("{over}, {} at a time", repeat.cap) } else { over }
 }

@@ -254,7 +254,8 @@ impl StepCheck<'_> {
                 format!("step `{}` has no input `{name}`{}", self.step.id.text, hint.unwrap_or_default())
             })
         };
-        let compiled = translate_condition(&condition.text, &bind).and_then(|source| Expr::compile(&source));
+        let compiled = translate_condition(&condition.text, &bind)
+            .and_then(|source| Expr::compile_translation(&source, &condition.text));
         match compiled {
             Ok(expr) => Some(expr),
             Err(error) => {

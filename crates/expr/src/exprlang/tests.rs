@@ -49,7 +49,7 @@ fn conditions_mean_what_they_mean_in_expr_lang() {
         "1 + 2 * 3 == 7 and 2 ** 3 ** 2 == 512 and 7 % 4 == 3",
         "-1 < 0 and 2 ^ 3 == 8",
         "1_000 == 1e3",
-        "int('5') == 5 and float('1.5') == 1.5 and string(5) == '5'",
+        "int('5\\n') == 5 and float(' 1.5') == 1.5 and string(5) == '5'",
         "lower('A') == 'a' and upper('b') == 'B' and trim(' c ') == 'c'",
         "(code > 500 ? 'bad' : 'good') == 'bad'",
         "{a: 1}.a == 1 and {'b': 2}[\"b\"] == 2",

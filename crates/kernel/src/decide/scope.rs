@@ -171,7 +171,7 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     pub(super) fn is_true(&self, expr: &Expr) -> Evaluated<bool> {
-        self.check_needs(expr.truthy(self), || format!("`{}`", expr.source()))
+        self.check_needs(expr.truthy(self), || format!("`{}`", expr.written()))
     }
 
     pub(super) fn render(&self, template: &Template) -> Evaluated<Value> {
