@@ -1,8 +1,9 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { Redirect, Route, Switch } from 'wouter';
-import { ApiError } from './api/client';
+import { Redirect, Route, Switch, useLocation } from 'wouter';
+import { ApiError, tenant } from './api/client';
+import { share } from './api/share';
 import { useSession } from './api/shared';
 import { Action } from './pages/action/Action';
 import { ActionRegistry } from './pages/action/ActionRegistry';
@@ -22,6 +23,7 @@ import { NewWorkflow } from './pages/workflow/NewWorkflow';
 import { Workflow } from './pages/workflow/Workflow';
 import { Workflows } from './pages/Workflows';
 import { Empty, Loading, Problem } from './parts/basics';
+import { Boundary } from './parts/Boundary';
 import { Layout } from './parts/Layout';
 import { applyTheme } from './parts/theme';
 import './style.css';
@@ -35,7 +37,11 @@ const client = new QueryClient({
       retry: (count, error) => !(error instanceof ApiError && error.status >= 400 && error.status < 500) && count < 30,
       retryDelay: (count) => Math.min(250 * 2 ** count, 4_000),
       refetchOnWindowFocus: true,
+      structuralSharing: share,
+      // The server may be on this machine, which needs no network.
+      networkMode: 'always',
     },
+    mutations: { networkMode: 'always' },
   },
 });
 
@@ -49,13 +55,34 @@ client.getQueryCache().subscribe(({ query }) => {
 
 function SignedIn() {
   const session = useSession();
+  const [place] = useLocation();
   if (session.error?.isSignedOut) return <Redirect to={`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`} />;
-  if (session.error && !session.data) return <Problem error={session.error} retry={() => void session.refetch()} />;
+  if (session.error && !session.data) return <NoSession error={session.error} retry={() => void session.refetch()} />;
   if (!session.data) return <Loading />;
   return (
     <Layout session={session.data}>
-      <Pages />
+      <Boundary name="page" place={place}>
+        <Pages />
+      </Boundary>
     </Layout>
+  );
+}
+
+/** The tenant that an operator looked at may be deleted. */
+function NoSession({ error, retry }: { error: ApiError; retry: () => void }) {
+  const leave = () => {
+    tenant.set(null);
+    retry();
+  };
+  return (
+    <main className="sign-in">
+      <Problem error={error} retry={retry} />
+      {tenant.get() && (
+        <button type="button" onClick={leave}>
+          Return to the own tenant
+        </button>
+      )}
+    </main>
   );
 }
 

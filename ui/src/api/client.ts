@@ -41,10 +41,28 @@ export const tenant = {
   set: (id: string | null): void => (id ? sessionStorage.setItem(TENANT, id) : sessionStorage.removeItem(TENANT)),
 };
 
+let isReached = true;
+const listeners = new Set<() => void>();
+
+/** Whether the server answered the newest request. */
+export const reach = {
+  get: (): boolean => isReached,
+  set: (is: boolean): void => {
+    if (is === isReached) return;
+    isReached = is;
+    listeners.forEach((listener) => listener());
+  },
+  subscribe: (listener: () => void): (() => void) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  },
+};
+
 function address(path: string, query?: Query): string {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== '');
   const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
-  return `/api/v1${path}${text && `?${text}`}`;
+  // A browser reads a backslash as a slash: a part of a path stays in its place.
+  return `/api/v1${path.replaceAll('\\', '%5C')}${text && `?${text}`}`;
 }
 
 interface Sent {
@@ -65,8 +83,10 @@ async function send(method: string, path: string, options: Sent = {}): Promise<R
   try {
     response = await fetch(address(path, options.query), { method, headers, body });
   } catch {
+    reach.set(false);
     throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. The page tries again by itself.');
   }
+  reach.set(true);
   if (response.ok) return response;
   const refused = await response.json().catch(() => null);
   const { code = 'UNKNOWN', message = `The server answered ${response.status}.`, details = [] } = refused?.error ?? {};
@@ -78,6 +98,7 @@ const json = async <T>(response: Promise<Response>): Promise<T> => (await respon
 export const api = {
   get: <T>(path: string, query?: Query): Promise<T> => json(send('GET', path, { query })),
   text: async (path: string, query?: Query): Promise<string> => (await send('GET', path, { query })).text(),
+  blob: async (path: string, query?: Query): Promise<Blob> => (await send('GET', path, { query })).blob(),
   post: <T>(path: string, body: unknown): Promise<T> => json(send('POST', path, { body })),
   postText: <T>(path: string, text: string): Promise<T> => json(send('POST', path, { text })),
   put: <T>(path: string, body: unknown): Promise<T> => json(send('PUT', path, { body })),

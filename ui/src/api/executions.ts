@@ -99,7 +99,7 @@ export function useWaiting() {
   const asked = new Set(tasks.data?.tasks.map(({ executionId }) => executionId));
   const held = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => !asked.has(executionId)) ?? [];
   const hasMore = Boolean(tasks.data?.pagination.hasMore) || paused.hasNextPage;
-  return { tasks, held, count: tasks.data && tasks.data.tasks.length + held.length, hasMore };
+  return { tasks, held, count: tasks.data && !paused.isPending ? tasks.data.tasks.length + held.length : undefined, hasMore };
 }
 
 export function useTasks(mine = true) {

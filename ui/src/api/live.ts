@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { api, tenant } from './client';
 import { LIVE_MS } from './shared';
 
@@ -8,66 +8,100 @@ const MESSAGES = ['status_update', 'node_started', 'node_completed', 'node_faile
 const GATHER_MS = 250;
 const GATHER_FACTOR = 4;
 const GATHER_MAX_MS = 2_000;
+/** Time until a refused stream is opened again, doubled after each refusal. */
 const RECONNECT_MS = 1_000;
+const RECONNECT_MAX_MS = 15_000;
 /** What a stream missed is read after this time, whatever became of the stream. */
 const RECHECK_MS = 5_000;
 
-/** Follows an execution: each message of its stream means that something about it has changed. */
-export function useLive(id: string, isOver: boolean): 'live' | 'waiting' | 'over' {
+type Live = 'live' | 'waiting' | 'over';
+
+/** Follows an execution: each message of its stream means that something about it has changed. Undefined: it is not known yet whether it ended. */
+export function useLive(id: string, isOver: boolean | undefined): Live {
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
+  const wasLive = useRef(false);
   useEffect(() => {
-    if (isOver) return;
+    if (isOver === undefined) return;
     const read = () => client.invalidateQueries({ queryKey: ['execution', id] });
-    if (tenant.get()) {
-      // A stream has no headers, so it cannot name another tenant.
-      const timer = window.setInterval(() => void read(), LIVE_MS);
-      return () => window.clearInterval(timer);
+    if (isOver) {
+      // What was read in the same moment as the end may be of the moment before it.
+      if (wasLive.current) void read();
+      wasLive.current = false;
+      return;
     }
-    let stream: EventSource;
-    let isClosed = false;
-    let pending: number | undefined;
-    let again: number | undefined;
-    let isReading = false;
-    let isChanged = false;
-    let tookMs = 0;
-    const refresh = () => {
-      // Messages that arrive while it is read mean one more refresh.
-      if (isReading) isChanged = true;
-      else pending ??= window.setTimeout(() => void readNow(), Math.min(Math.max(GATHER_MS, tookMs * GATHER_FACTOR), GATHER_MAX_MS));
-    };
-    const readNow = async () => {
-      const from = performance.now();
-      isReading = true;
-      isChanged = false;
-      await read();
-      tookMs = performance.now() - from;
-      isReading = false;
-      pending = undefined;
-      if (isChanged && !isClosed) refresh();
-    };
-    const open = () => {
-      stream = new EventSource(api.address(`/executions/${id}/stream`));
-      stream.onopen = () => {
-        setOpen(true);
-        refresh();
-      };
-      stream.onerror = () => {
-        setOpen(false);
-        // A browser gives up when a server that is starting refuses the request.
-        if (stream.readyState === EventSource.CLOSED) again = window.setTimeout(open, RECONNECT_MS);
-      };
-      MESSAGES.forEach((kind) => stream.addEventListener(kind, refresh));
-    };
-    open();
-    const slowly = window.setInterval(refresh, RECHECK_MS);
-    return () => {
-      isClosed = true;
-      stream.close();
-      window.clearInterval(slowly);
-      window.clearTimeout(pending);
-      window.clearTimeout(again);
-    };
+    wasLive.current = true;
+    // A stream has no headers, so it cannot name another tenant.
+    return tenant.get() ? poll(read, setOpen) : follow(id, read, setOpen);
   }, [client, id, isOver]);
-  return isOver ? 'over' : isOpen ? 'live' : 'waiting';
+  return isOver === false ? (isOpen ? 'live' : 'waiting') : 'over';
+}
+
+function poll(read: () => Promise<void>, setOpen: (isOpen: boolean) => void): () => void {
+  setOpen(true);
+  const timer = window.setInterval(() => document.visibilityState === 'visible' && void read(), LIVE_MS);
+  return () => window.clearInterval(timer);
+}
+
+/** Reads after messages of the stream. A page in the background has no stream: a browser opens only six connections to a server for all of its tabs. */
+function follow(id: string, read: () => Promise<void>, setOpen: (isOpen: boolean) => void): () => void {
+  let stream: EventSource | undefined;
+  let isClosed = false;
+  let pending: number | undefined;
+  let again: number | undefined;
+  let isReading = false;
+  let isChanged = false;
+  let tookMs = 0;
+  let waitMs = RECONNECT_MS;
+  const refresh = () => {
+    // Messages that arrive while it is read mean one more refresh.
+    if (isReading) isChanged = true;
+    else pending ??= window.setTimeout(() => void readNow(), Math.min(Math.max(GATHER_MS, tookMs * GATHER_FACTOR), GATHER_MAX_MS));
+  };
+  const readNow = async () => {
+    const from = performance.now();
+    isReading = true;
+    isChanged = false;
+    await read();
+    tookMs = performance.now() - from;
+    isReading = false;
+    pending = undefined;
+    if (isChanged && !isClosed) refresh();
+  };
+  const open = () => {
+    const opened = new EventSource(api.address(`/executions/${id}/stream`));
+    stream = opened;
+    opened.onopen = () => {
+      waitMs = RECONNECT_MS;
+      setOpen(true);
+      refresh();
+    };
+    opened.onerror = () => {
+      setOpen(false);
+      // A browser gives up when a server that is starting refuses the request.
+      if (opened.readyState !== EventSource.CLOSED) return;
+      again = window.setTimeout(open, waitMs);
+      waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS);
+    };
+    MESSAGES.forEach((kind) => opened.addEventListener(kind, refresh));
+  };
+  const close = () => {
+    stream?.close();
+    stream = undefined;
+    window.clearTimeout(again);
+  };
+  const seen = () => {
+    if (document.visibilityState === 'hidden') close();
+    else if (!stream) open();
+  };
+  seen();
+  document.addEventListener('visibilitychange', seen);
+  const slowly = window.setInterval(() => document.visibilityState === 'visible' && refresh(), RECHECK_MS);
+  return () => {
+    isClosed = true;
+    document.removeEventListener('visibilitychange', seen);
+    close();
+    window.clearInterval(slowly);
+    window.clearTimeout(pending);
+  };
 }

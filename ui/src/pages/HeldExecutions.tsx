@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import type { ListedExecution } from '../api/client';
 import { useExecutionStatus } from '../api/executions';
 import { definitionName } from '../parts/definition';
-import { Wait } from './execution/WaitingFor';
+import { Wait, waitKey } from './execution/WaitingFor';
 
 export function HeldExecutions({ executions }: { executions: readonly ListedExecution[] }) {
   return executions.map((execution) => <Held key={execution.executionId} execution={execution} />);
@@ -21,5 +21,5 @@ function Held({ execution: { executionId, workflowName, dialect } }: { execution
       {' · '}
     </>
   );
-  return own.map((one, place) => <Wait key={place} execution={{ executionId, waitingFor: own, view: null }} waiting={one} aside={link} />);
+  return own.map((one) => <Wait key={waitKey(one)} execution={{ executionId, waitingFor: own, view: null }} waiting={one} aside={link} />);
 }

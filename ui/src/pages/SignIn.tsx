@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
-import { api, type Session } from '../api/client';
+import { api, type Session, tenant } from '../api/client';
 import { useChange } from '../api/shared';
 import { Problem } from '../parts/basics';
 
@@ -13,6 +13,9 @@ export function SignIn() {
   const signIn = useChange(
     (body: { code: string } | { token: string }) => api.post<Session>('/session', body),
     (session) => {
+      // Nothing of the user before is shown to this one.
+      tenant.set(null);
+      client.removeQueries();
       client.setQueryData(['session'], session);
       navigate(destination(), { replace: true });
     },
@@ -54,6 +57,11 @@ export function SignIn() {
 
 /** Only an address of this page: a link must not lead elsewhere. */
 function destination(): string {
-  const to = new URLSearchParams(window.location.search).get('to') ?? '/';
-  return /^\/(?!\/)/.test(to) ? to : '/';
+  const { origin, search } = window.location;
+  try {
+    const to = new URL(new URLSearchParams(search).get('to') ?? '/', origin);
+    return to.origin === origin ? to.pathname + to.search : '/';
+  } catch {
+    return '/';
+  }
 }

@@ -1,6 +1,6 @@
 // Cancels or retries many executions. The dialog first counts which ones, and then reports each refusal.
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { api, type ListedExecution } from '../api/client';
 import { type ExecutionFilter, readExecutions } from '../api/executions';
 import { Loading, Problem } from './basics';
@@ -44,9 +44,17 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
     read.then((read) => setFound({ fit: read.found.filter(isFit), hasMore: read.hasMore })).catch(setError);
     // The preview is of the moment in which the dialog was opened.
   }, []);
+  const isStopped = useRef(false);
+  useEffect(() => {
+    isStopped.current = false;
+    return () => {
+      isStopped.current = true;
+    };
+  }, []);
   const run = async () => {
     const result: Progress = { done: 0, refused: [] };
     for (const { executionId: id } of found?.fit ?? []) {
+      if (isStopped.current) break;
       await send(id).then(
         () => (result.done += 1),
         (reason: unknown) => result.refused.push({ id, reason: reason instanceof Error ? reason.message : String(reason) }),
@@ -61,6 +69,7 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
     <Dialog
       title={title}
       close={close}
+      closeName={progress && !isOver ? 'Stop' : 'Close'}
       actions={
         !isOver && (
           <button type="button" className={kind === 'cancel' ? 'bad' : 'good'} disabled={count === 0 || progress !== undefined} onClick={() => void run()}>

@@ -1,11 +1,24 @@
 import { type ReactNode, useEffect, useId, useRef } from 'react';
 
+interface DialogProps {
+  title: string;
+  close: () => void;
+  closeName?: string;
+  children: ReactNode;
+  actions?: ReactNode;
+}
+
 /** A modal dialog. Escape and the button close it, and the focus returns to where it was. */
-export function Dialog({ title, close, children, actions }: { title: string; close: () => void; children: ReactNode; actions?: ReactNode }) {
+export function Dialog({ title, close, closeName = 'Close', children, actions }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
+    const before = document.activeElement;
     if (dialog.current && !dialog.current.open) dialog.current.showModal();
+    // A browser returns the focus when a dialog is closed, not when it is taken from the page.
+    return () => {
+      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus();
+    };
   }, []);
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby={id}>
@@ -14,7 +27,7 @@ export function Dialog({ title, close, children, actions }: { title: string; clo
       <div className="row wrap dialog-actions">
         {actions}
         <button type="button" onClick={() => dialog.current?.close()}>
-          Close
+          {closeName}
         </button>
       </div>
     </dialog>

@@ -1,31 +1,45 @@
 // A JSON value as a tree: folded where it is large, searchable, and always text.
-import { useState } from 'react';
+import { memo, useDeferredValue, useState } from 'react';
 import { Copy } from './basics';
 
 const OPEN_DEPTH = 2;
 const SHOWN_MAX = 200;
 const TEXT_MAX = 2_000;
 
-export function Json({ value, label = 'value' }: { value: unknown; label?: string }) {
+interface JsonProps {
+  value: unknown;
+  label?: string;
+}
+
+/** A value that has not changed is not rendered again while an execution is followed. */
+export const Json = memo(function Json({ value, label = 'value' }: JsonProps) {
   const [search, setSearch] = useState('');
+  // Typing comes first; a large tree follows.
+  const words = useDeferredValue(search).toLowerCase();
   if (value === undefined || value === null) return <p className="faint">none</p>;
-  const text = JSON.stringify(value, null, 2);
   return (
     <div className="json">
       <div className="row">
         <input type="search" aria-label={`Search in ${label}`} placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
-        <Copy text={text} label="Copy" />
+        <Copy text={() => JSON.stringify(value, null, 2)} label="Copy" />
       </div>
-      <Branch name={undefined} value={value} depth={0} search={search.toLowerCase()} />
+      <Branch name={undefined} value={value} depth={0} search={words} />
     </div>
   );
-}
+});
 
 function matches(value: unknown, search: string): boolean {
   return JSON.stringify(value)?.toLowerCase().includes(search) ?? false;
 }
 
-function Branch({ name, value, depth, search }: { name: string | undefined; value: unknown; depth: number; search: string }) {
+interface BranchProps {
+  name: string | undefined;
+  value: unknown;
+  depth: number;
+  search: string;
+}
+
+const Branch = memo(function Branch({ name, value, depth, search }: BranchProps) {
   const [toggled, setToggled] = useState<boolean>();
   const [all, setAll] = useState(false);
   if (value === null || typeof value !== 'object') return <Leaf name={name} value={value} search={search} />;
@@ -53,7 +67,7 @@ function Branch({ name, value, depth, search }: { name: string | undefined; valu
       )}
     </div>
   );
-}
+});
 
 function Leaf({ name, value, search }: { name: string | undefined; value: unknown; search: string }) {
   const [all, setAll] = useState(false);

@@ -1,13 +1,13 @@
 // The frame of every page: navigation, the user, the theme, keys.
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useTenants } from '../api/administration';
-import { api, type Session, tenant } from '../api/client';
+import { api, reach, type Session, tenant } from '../api/client';
 import { useWaiting } from '../api/executions';
 import { useChange } from '../api/shared';
 import { Dialog } from './Dialog';
 import { Icon } from './Icon';
-import { KEYS, type Overlay, useKeys } from './keys';
+import { areLettersOn, KEYS, type Overlay, setLetters, useKeys } from './keys';
 import { Palette } from './Palette';
 import { isAt, PLACES } from './places';
 import { setTheme, type Theme, useChosenTheme } from './theme';
@@ -33,10 +33,25 @@ export function Layout({ session, children }: { session: Session; children: Reac
         <User session={session} help={() => setOverlay('help')} />
       </header>
       <main id="content" tabIndex={-1}>
+        <Outage />
         {children}
       </main>
       {overlay === 'palette' && <Palette close={close} />}
       {overlay === 'help' && <Help close={close} />}
+    </div>
+  );
+}
+
+/** What is shown while the server is away is old. */
+function Outage() {
+  const isReached = useSyncExternalStore(reach.subscribe, reach.get);
+  return (
+    <div role="status">
+      {!isReached && (
+        <p className="problem">
+          <strong>The server does not answer.</strong> What is shown may be old; the page tries again by itself.
+        </p>
+      )}
     </div>
   );
 }
@@ -65,7 +80,10 @@ function User({ session, help }: { session: Session; help: () => void }) {
   const theme = useChosenTheme();
   const signOut = useChange(
     () => api.remove('/session'),
-    () => window.location.assign('/sign-in'),
+    () => {
+      tenant.set(null);
+      window.location.assign('/sign-in');
+    },
   );
   return (
     <div className="user">
@@ -112,8 +130,16 @@ function TenantChoice({ session }: { session: Session }) {
 }
 
 function Help({ close }: { close: () => void }) {
+  const [isOn, setOn] = useState(areLettersOn);
+  const change = (is: boolean) => {
+    setLetters(is);
+    setOn(is);
+  };
   return (
     <Dialog title="Keys" close={close}>
+      <label className="row">
+        <input type="checkbox" checked={isOn} onChange={(event) => change(event.target.checked)} /> Keys without Ctrl
+      </label>
       <dl className="keys">
         {KEYS.map(([key, what]) => (
           <div key={key}>

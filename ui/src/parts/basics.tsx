@@ -1,6 +1,6 @@
 // Small parts that all pages use.
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
-import { ApiError } from '../api/client';
+import { type MouseEvent, type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { api, ApiError, type Query, tenant } from '../api/client';
 import { exact, relative, statusName } from './words';
 
 // One clock for all relative times of the page.
@@ -11,22 +11,21 @@ setInterval(() => {
   listeners.forEach((listener) => listener());
 }, 1_000);
 
-export function useNow(): number {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => now,
-  );
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
+/** The time now, each second; or a time that stays. */
+export const useNow = (fixed?: number): number => useSyncExternalStore(subscribe, () => fixed ?? now);
+
+/** It is rendered again when its text changes, not each second. */
 export function Time({ at }: { at: string | null | undefined }) {
-  const current = useNow();
+  const text = useSyncExternalStore(subscribe, () => (at ? relative(at, now) : undefined));
   if (!at) return <span className="faint">–</span>;
   return (
     <time dateTime={at} title={exact(at)}>
-      {relative(at, current)}
+      {text}
     </time>
   );
 }
@@ -148,11 +147,61 @@ export function Copy({ text, label }: { text: string | (() => string); label: st
     const timer = setTimeout(() => setDone(false), 1_500);
     return () => clearTimeout(timer);
   }, [isDone]);
-  const copy = () => void navigator.clipboard?.writeText(typeof text === 'string' ? text : text()).then(() => setDone(true));
+  const copy = () => void copyText(typeof text === 'string' ? text : text()).then(setDone);
   return (
     <button type="button" className="quiet" onClick={copy} title={typeof text !== 'string' || text.length > 200 ? undefined : text}>
       {isDone ? 'copied' : label}
     </button>
+  );
+}
+
+/** Browsers offer the clipboard to pages from https and from this machine only; to others they offer the selection. */
+async function copyText(text: string): Promise<boolean> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const before = document.activeElement;
+  const area = document.createElement('textarea');
+  area.value = text;
+  // Outside of an open dialog nothing can be selected.
+  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  area.select();
+  const isDone = document.execCommand('copy');
+  area.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return isDone;
+}
+
+interface DownloadProps {
+  path: string;
+  name: string;
+  query?: Query | undefined;
+  label?: string | undefined;
+  children?: ReactNode;
+}
+
+/** A file of the API. A link has no headers, so the page itself reads a file of another tenant. */
+export function Download({ path, name, query, label, children = 'download' }: DownloadProps) {
+  const [error, setError] = useState<unknown>();
+  const read = async () => {
+    const url = URL.createObjectURL(await api.blob(path, query));
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  };
+  const open = (event: MouseEvent) => {
+    if (!tenant.get()) return;
+    event.preventDefault();
+    setError(undefined);
+    read().catch(setError);
+  };
+  return (
+    <>
+      <a href={api.address(path, query)} download={name} aria-label={label} onClick={open}>
+        {children}
+      </a>
+      {error !== undefined && <Problem error={error} />}
+    </>
   );
 }
 

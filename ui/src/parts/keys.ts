@@ -16,6 +16,16 @@ export const KEYS: readonly (readonly [string, string])[] = [
 
 export type Overlay = 'palette' | 'help';
 
+const LETTERS = 'windlass.letters';
+
+/** Keys of one character disturb those who speak to a browser, so they can be turned off. */
+export const areLettersOn = (): boolean => localStorage.getItem(LETTERS) !== 'off';
+
+export function setLetters(isOn: boolean): void {
+  if (isOn) localStorage.removeItem(LETTERS);
+  else localStorage.setItem(LETTERS, 'off');
+}
+
 const isField = (target: EventTarget | null) =>
   target instanceof HTMLElement && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable || target.closest('.editor') !== null);
 
@@ -38,7 +48,7 @@ export function useKeys(open: (overlay: Overlay) => void): void {
       }
       if (event.defaultPrevented) return;
       if (isField(event.target)) return void (event.key === 'Escape' && event.target instanceof HTMLInputElement && event.target.blur());
-      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || !areLettersOn()) return;
       const place = PLACES.find(({ key }) => key === event.key);
       const wasGoing = isGoing.current;
       isGoing.current = event.key === 'g';

@@ -11,11 +11,32 @@ const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 
 export function relative(at: string, now: number): string {
   const left = Date.parse(at) - now;
+  if (Number.isNaN(left)) return at;
   const [unit, ms] = UNITS.find(([, ms]) => Math.abs(left) >= ms * 0.99) ?? ['second', 1_000];
   return Math.abs(left) < 1_000 ? 'now' : RELATIVE.format(Math.round(left / ms), unit);
 }
 
-export const exact = (at: string): string => EXACT.format(new Date(at));
+// Times of a list are near each other, and it takes long to write the name of a zone.
+const known = new Map<number, string>();
+const KNOWN_MAX = 2_000;
+
+export function exact(at: string): string {
+  const second = Math.floor(Date.parse(at) / 1_000);
+  if (Number.isNaN(second)) return at;
+  const found = known.get(second);
+  if (found !== undefined) return found;
+  if (known.size >= KNOWN_MAX) known.clear();
+  const made = EXACT.format(second * 1_000);
+  known.set(second, made);
+  return made;
+}
+
+/** The time of the day in the zone of the viewer, with milliseconds. */
+export function clock(at: string): string {
+  const date = new Date(at);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+}
 
 /** A time as `datetime-local` fields have it: in the zone of the viewer, without seconds. Empty if it is not a time. */
 export function localTime(at: string | number): string {
@@ -32,8 +53,11 @@ export function duration(ms: number): string {
   return minutes % 60 === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** Colours and moves of the cursor, links and titles, other sequences, and single characters of control except tabs and ends of lines. */
+const CONTROLS = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]|[\0-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
 /** Terminals colour their texts with control sequences; a page does not show them. */
-export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*\u0007/g, '');
+export const withoutColours = (text: string): string => text.replace(CONTROLS, '');
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { useEvents } from '../../api/executions';
 import { Empty, More, Result, Time } from '../../parts/basics';
 import { Json } from '../../parts/Json';
-import { pathText } from '../../parts/words';
+import { pathText, plural } from '../../parts/words';
 
 export function Events({ id, step }: { id: string; step: string | undefined }) {
   const found = useEvents(id);
@@ -16,7 +16,7 @@ export function Events({ id, step }: { id: string; step: string | undefined }) {
         {step && <span className="faint">of the step {step}</span>}
       </div>
       <Result of={found}>
-        {events.length === 0 && <Empty title="No event matches." />}
+        {events.length === 0 && <Empty title={found.hasNextPage ? `No event matches among the first ${plural(all.length, 'event')}; later ones may.` : 'No event matches.'} />}
         <section className="steps" aria-label="Events">
           {events.map((event) => (
             <details key={event.sequence}>

@@ -1,8 +1,8 @@
 // The chain of evidence, verified in the browser.
 import { useEffect, useState } from 'react';
-import { api, type Schemas } from '../../api/client';
+import type { Schemas } from '../../api/client';
 import { useEvidence } from '../../api/executions';
-import { Empty, Loading, More, Result, StatusMark, Time } from '../../parts/basics';
+import { Download, Empty, Loading, More, Result, StatusMark, Time } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { pathText, plural, shortId } from '../../parts/words';
 import { type Verdict, verify } from './verify';
@@ -17,9 +17,9 @@ export function Evidence({ id }: { id: string }) {
     <>
       <div className="filters">
         <VerdictMark records={records} isWhole={!found.hasNextPage} anchor={anchor} />
-        <a href={api.address(`/executions/${id}/evidence`, { format: 'jsonl' })} download={`${id}.evidence.jsonl`}>
+        <Download path={`/executions/${id}/evidence`} query={{ format: 'jsonl' }} name={`${id}.evidence.jsonl`}>
           download the chain
-        </a>
+        </Download>
         <span className="faint">
           verify it anywhere with <code>windlass evidence verify FILE</code>
         </span>

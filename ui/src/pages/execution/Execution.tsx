@@ -1,5 +1,5 @@
 // One execution: what it is, what it waits for, what failed and where; then its views, live.
-import { useDeferredValue, useEffect, useMemo } from 'react';
+import { memo, useCallback, useDeferredValue, useEffect, useMemo } from 'react';
 import { Link } from 'wouter';
 import type { Execution as Data } from '../../api/client';
 import { useExecution, useExecutionGraph, useExecutions } from '../../api/executions';
@@ -7,7 +7,7 @@ import { useLive } from '../../api/live';
 import { planId, usePlan } from '../../api/plans';
 import { useCan } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Empty, Loading, Problem, Section, StatusMark, Title } from '../../parts/basics';
+import { Copy, Empty, Loading, More, Problem, Result, Section, StatusMark, Title } from '../../parts/basics';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph, loadGraph } from '../../parts/LazyGraph';
 import { shortId } from '../../parts/words';
@@ -53,15 +53,16 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
     if (tab === 'graph') loadGraph().catch(() => undefined);
   }, [tab]);
   const execution = found.data;
-  const isOver = execution?.completedAt !== undefined;
-  const live = useLive(id, isOver);
+  const live = useLive(id, execution && execution.completedAt !== undefined);
   const canRun = useCan('execute');
   const isPlan = execution?.dialect === 'plan';
   const plan = usePlan(planId(execution?.workflowId ?? ''), isPlan && execution.workflowId !== undefined).data;
   const [query, change] = useAddress();
   const step = query.get('step') ?? undefined;
-  const choose = (chosen: string) => change({ step: chosen === step ? undefined : chosen, iteration: undefined });
-  if (!execution) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  const choose = useCallback((chosen: string) => change({ step: chosen === step ? undefined : chosen, iteration: undefined }), [change, step]);
+  // Inputs of the user come first; the views follow.
+  const shown = useDeferredValue(execution) ?? execution;
+  if (!execution || !shown) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
   const tabs = Object.entries(TABS).filter(([key]) => isShown(key, execution.dialect));
   const run = isPlan ? planStatus(execution) : undefined;
   return (
@@ -83,22 +84,23 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
           </Link>
         ))}
       </nav>
-      {tab === 'graph' && <GraphTab execution={execution} chosen={step} choose={choose} />}
-      {tab === 'actions' && <ActionRun execution={execution} />}
-      {tab === 'plan' && <PlanRun execution={execution} plan={plan} />}
-      {tab === 'timeline' && <Timeline execution={execution} chosen={step} choose={choose} />}
-      {tab === 'steps' && <Steps execution={execution} chosen={step} choose={choose} />}
-      {tab === 'values' && <Values execution={execution} />}
-      {tab === 'logs' && <Logs execution={execution} step={step} />}
+      {!tabs.some(([key]) => key === tab) && <Empty title="There is no such view of this execution." />}
+      {tab === 'graph' && <GraphTab execution={shown} chosen={step} choose={choose} />}
+      {tab === 'actions' && <ActionRun execution={shown} />}
+      {tab === 'plan' && <PlanRun execution={shown} plan={plan} />}
+      {tab === 'timeline' && <Timeline execution={shown} chosen={step} choose={choose} />}
+      {tab === 'steps' && <Steps execution={shown} chosen={step} choose={choose} />}
+      {tab === 'values' && <Values execution={shown} />}
+      {tab === 'logs' && <Logs execution={shown} step={step} />}
       {tab === 'children' && <Children id={id} />}
       {tab === 'events' && <Events id={id} step={step} />}
       {tab === 'evidence' && <Evidence id={id} />}
-      {step && (tab === 'graph' || tab === 'timeline') && <StepPanel execution={execution} step={step} close={() => choose(step)} />}
+      {step && (tab === 'graph' || tab === 'timeline') && <StepPanel execution={shown} step={step} choose={choose} />}
     </>
   );
 }
 
-function GraphTab({ execution, chosen, choose }: { execution: Data; chosen: string | undefined; choose: (id: string) => void }) {
+const GraphTab = memo(function GraphTab({ execution, chosen, choose }: { execution: Data; chosen: string | undefined; choose: (id: string) => void }) {
   const graph = useExecutionGraph(execution.executionId);
   const marked = useMemo(() => graph.data && markWaiting(graph.data, execution.waitingFor), [graph.data, execution.waitingFor]);
   // Inputs of the user come first; a large graph follows.
@@ -110,7 +112,7 @@ function GraphTab({ execution, chosen, choose }: { execution: Data; chosen: stri
       {!chosen && <p className="faint">Choose a step to see its result, its iterations, and why it is in its state.</p>}
     </>
   );
-}
+});
 
 /** Executions that it started, and retries of it. */
 function Children({ id }: { id: string }) {
@@ -118,7 +120,8 @@ function Children({ id }: { id: string }) {
   const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
   return (
     <Section title="Children and retries" aside={<Link href={`/executions?parent=${id}`}>as a list with filters</Link>}>
-      {executions.length > 0 ? <ExecutionTable executions={executions} /> : <Empty title="It has started no other execution, and was not retried." />}
+      <Result of={found}>{executions.length > 0 ? <ExecutionTable executions={executions} /> : <Empty title="It has started no other execution, and was not retried." />}</Result>
+      <More of={found} />
     </Section>
   );
 }

@@ -1,17 +1,20 @@
 // A long list of log lines. Only blocks of lines near the visible part are in the document; the others are empty boxes of their height.
-import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, startTransition, useEffect, useMemo, useRef, useState } from 'react';
 import type { Schemas } from '../../api/client';
-import { exact, withoutColours } from '../../parts/words';
+import { clock, exact, withoutColours } from '../../parts/words';
 
 type LogLine = Schemas['Entry'];
 
-const BLOCK = 100;
+const BLOCK = 50;
 /** The newest lines that the page shows at once. */
 const SHOWN_MAX = 5_000;
 /** Height of a line that was not drawn yet. */
 const LINE_PX = 21;
 /** Blocks are drawn this far above and below the visible part. */
-const MARGIN = '600px 0px';
+const MARGIN = '400px 0px';
+/** A view this near to the end is at the end. */
+const END_PX = 40;
+const UP = ['ArrowUp', 'PageUp', 'Home'];
 
 interface Block {
   key: string;
@@ -37,7 +40,15 @@ function useBlocks(lines: readonly LogLine[]): Block[] {
   }, [lines]);
 }
 
-export function LogLines({ lines, hasStep, isFollowing }: { lines: readonly LogLine[]; hasStep: boolean; isFollowing: boolean }) {
+interface LogLinesProps {
+  lines: readonly LogLine[];
+  hasStep: boolean;
+  isFollowing: boolean;
+  /** Called when a reader who follows goes back. */
+  leave: () => void;
+}
+
+export const LogLines = memo(function LogLines({ lines, hasStep, isFollowing, leave }: LogLinesProps) {
   const box = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const blocks = useBlocks(lines);
@@ -55,14 +66,21 @@ export function LogLines({ lines, hasStep, isFollowing }: { lines: readonly LogL
     resized.observe(inner.current);
     return () => resized.disconnect();
   }, [isFollowing]);
+  const press = (event: KeyboardEvent) => isFollowing && UP.includes(event.key) && leave();
+  const touch = () => {
+    const own = box.current;
+    if (isFollowing && own && own.scrollHeight - own.scrollTop - own.clientHeight > END_PX) leave();
+  };
+  // Hundreds of lines a second are not read aloud.
   return (
-    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-label="Log lines">
+    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onWheel={({ deltaY }) => isFollowing && deltaY < 0 && leave()} onTouchMove={touch} onKeyDown={press}>
+      {lines.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX.toLocaleString('en')} of {lines.length.toLocaleString('en')} lines are shown. Search for others.</p>}
       <div ref={inner}>
         {observer && blocks.map((block, place) => <LineBlock key={block.key} block={block} hasStep={hasStep} observer={observer} isLast={place === blocks.length - 1} />)}
       </div>
     </div>
   );
-}
+});
 
 interface LineBlockProps {
   block: Block;
@@ -82,7 +100,8 @@ const LineBlock = memo(function LineBlock({ block: { lines }, hasStep, observer,
       const { detail } = event as CustomEvent<boolean>;
       // The height that the lines have is kept while they are not drawn.
       if (!detail && own.childElementCount > 0) height.current = own.offsetHeight;
-      setNear(detail);
+      // A key that is pressed meanwhile comes first.
+      startTransition(() => setNear(detail));
     };
     own.addEventListener('near', change);
     observer.observe(own);
@@ -92,7 +111,7 @@ const LineBlock = memo(function LineBlock({ block: { lines }, hasStep, observer,
     };
   }, [observer]);
   return (
-    <div ref={element} style={isNear ? undefined : { height: height.current ?? lines.length * LINE_PX }}>
+    <div ref={element} className="block" style={isNear ? undefined : { height: height.current ?? lines.length * LINE_PX }}>
       {isNear && lines.map((line) => <Line key={line.id} line={line} hasStep={hasStep} />)}
     </div>
   );
@@ -103,7 +122,7 @@ const Line = memo(function Line({ line, hasStep }: { line: LogLine; hasStep: boo
   return (
     <div className={`line ${line.level}`}>
       <time dateTime={line.timestamp} title={exact(line.timestamp)}>
-        {line.timestamp.slice(11, 23)}
+        {clock(line.timestamp)}
       </time>{' '}
       <span className="level">{line.level}</span> {line.nodeName && hasStep && <span className="faint">{line.nodeName} </span>}
       {withoutColours(line.message)}

@@ -1,40 +1,57 @@
 // Log lines of an execution or of one step: followed while it runs, searched, always as text.
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
-import type { Execution } from '../../api/client';
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import type { Execution, Schemas } from '../../api/client';
 import { useLogs } from '../../api/executions';
-import { useAddress } from '../../parts/address';
+import { useAddress, useTyped } from '../../parts/address';
 import { Copy, Empty, More, Result } from '../../parts/basics';
-import { withoutColours } from '../../parts/words';
+import { plural, withoutColours } from '../../parts/words';
 import { LogLines } from './LogLines';
 
-const LEVELS = ['debug', 'info', 'warn', 'error'];
+type Page = Schemas['Logs'];
+type LogLine = Schemas['Entry'];
 
-export function Logs({ execution, step }: { execution: Execution; step: string | undefined }) {
+const LEVELS = ['debug', 'info', 'warn', 'error'];
+/** A search reads on by itself up to this number of pages. */
+const SEARCHED_MAX = 40;
+
+/** The lines with the words. A page that has not changed is not searched again. */
+function useMatching(pages: readonly Page[], words: string): LogLine[] {
+  const known = useMemo(() => new WeakMap<Page, LogLine[]>(), [words]);
+  return useMemo(() => {
+    if (!words) return pages.flatMap(({ logs }) => logs);
+    return pages.flatMap((page) => {
+      const found = known.get(page) ?? page.logs.filter(({ message }) => message.toLowerCase().includes(words));
+      known.set(page, found);
+      return found;
+    });
+  }, [pages, words, known]);
+}
+
+const NO_PAGES: Page[] = [];
+
+export const Logs = memo(function Logs({ execution, step }: { execution: Execution; step: string | undefined }) {
   const [query, change] = useAddress();
+  const [search, setSearch] = useTyped('find');
   const level = query.get('level') ?? undefined;
-  const search = query.get('find') ?? '';
   const isOver = execution.completedAt !== undefined;
   const found = useLogs(execution.executionId, step, level, isOver);
   const [isFollowing, setFollowing] = useState(!isOver);
+  const leave = useCallback(() => setFollowing(false), []);
   // Typing comes first; the lines follow.
   const words = useDeferredValue(search).toLowerCase();
-  const pages = found.data?.pages;
-  const all = useDeferredValue(useMemo(() => pages?.flatMap((page) => page.logs) ?? [], [pages]));
-  const lines = useMemo(() => (words ? all.filter(({ message }) => message.toLowerCase().includes(words)) : all), [all, words]);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = found;
+  const pages = useDeferredValue(found.data?.pages ?? NO_PAGES);
+  const lines = useMatching(pages, words);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
+  const wantsMore = hasNextPage && !isFetchingNextPage && (isFollowing || (words !== '' && pages.length < SEARCHED_MAX));
   useEffect(() => {
-    if (isFollowing && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [isFollowing, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const wasOver = useRef(isOver);
-  useEffect(() => {
-    if (isOver && !wasOver.current) void refetch();
-    wasOver.current = isOver;
-  }, [isOver, refetch]);
+    if (wantsMore) void fetchNextPage();
+  }, [wantsMore, fetchNextPage]);
   const steps = useMemo(() => [...new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId))], [execution.nodeExecutions]);
+  const read = pages.reduce((sum, { logs }) => sum + logs.length, 0);
   return (
     <>
       <div className="filters">
-        <input type="search" aria-label="Search in the logs" placeholder="Search" value={search} onChange={(event) => change({ find: event.target.value })} />
+        <input type="search" aria-label="Search in the logs" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
         <Choice name="Level" value={level} options={LEVELS} change={(level) => change({ level })} />
         <Choice name="Step" value={step} options={steps} change={(step) => change({ step })} />
         <label>
@@ -43,12 +60,17 @@ export function Logs({ execution, step }: { execution: Execution; step: string |
         <Copy text={() => lines.map(({ timestamp, message }) => `${timestamp} ${withoutColours(message)}`).join('\n')} label="Copy lines" />
       </div>
       <Result of={found}>
-        {lines.length === 0 && <Empty title={all.length === 0 ? 'There are no log lines.' : 'No line matches.'} />}
-        <LogLines lines={lines} hasStep={!step} isFollowing={isFollowing} />
+        {lines.length === 0 && <Empty title={noLine(words, read, hasNextPage)} />}
+        <LogLines lines={lines} hasStep={!step} isFollowing={isFollowing} leave={leave} />
       </Result>
       {!isFollowing && <More of={found} />}
     </>
   );
+});
+
+function noLine(words: string, read: number, hasMore: boolean): string {
+  if (hasMore) return `No line matches among the first ${plural(read, 'line')}; later ones may.`;
+  return words && read > 0 ? 'No line matches.' : 'There are no log lines.';
 }
 
 function Choice({ name, value, options, change }: { name: string; value: string | undefined; options: readonly string[]; change: (value: string) => void }) {

@@ -1,9 +1,9 @@
 // An execution of a plan in its own words: phases, how inputs were bound, outputs and files of the plan and of its steps.
 import { Link } from 'wouter';
-import { api, type Execution } from '../../api/client';
+import type { Execution } from '../../api/client';
 import { type PlanArtifact, type PlanExecutionStatus, type PlanInput, type PlanOutput, type PlanStepStatus, type Plan, usePlanExecution } from '../../api/plans';
 import { useAddress } from '../../parts/address';
-import { Empty, Loading, Problem, Section, StatusMark, Table } from '../../parts/basics';
+import { Download, Empty, Loading, Problem, Section, StatusMark, Table } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { bytes, text, withoutColours } from '../../parts/words';
 import { useCourse } from './course';
@@ -124,7 +124,7 @@ function Outputs({ outputs, path, none }: { outputs: readonly PlanOutput[]; path
         { name: 'Value', isWide: true, show: ({ artifact, value }) => (artifact ? <ArtifactText artifact={artifact} /> : <Short value={value} />) },
         ...(hasSource ? [{ name: 'From', show: (output: PlanOutput) => <Source output={output} /> }] : []),
         { name: 'Kind', show: ({ metadata }) => metadata?.['contentType'] },
-        { name: 'File', show: ({ name, artifact }) => (artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/${encodeURIComponent(name)}`} name={name} />) },
+        { name: 'File', show: ({ name, artifact }) => (artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/${encodeURIComponent(name)}`} name={name} label={`Download ${name}`} />) },
       ]}
     />
   );
@@ -137,12 +137,6 @@ const ArtifactText = ({ artifact: { size, checksum } }: { artifact: PlanArtifact
 /** A file that is still uploaded, or that will never be there. */
 const NotReady = ({ artifact: { error } }: { artifact: PlanArtifact }) =>
   error ? <StatusMark status="failed" text={`not available: ${withoutColours(error)}`} /> : <StatusMark status="finalizing" text="being uploaded" />;
-
-const Download = ({ path, name, query }: { path: string; name: string; query?: Record<string, string> }) => (
-  <a href={api.address(path, query)} download={name} aria-label={`Download ${name}`}>
-    download
-  </a>
-);
 
 function Source({ output: { stepRef, drill } }: { output: PlanOutput }) {
   if (!stepRef) return null;
@@ -192,7 +186,7 @@ function Step({ execution, step, isOpen }: { execution: Execution; step: PlanSte
         <div key={stream}>
           <h3>
             {stream} {artifact && <ArtifactText artifact={artifact} />}{' '}
-            {artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/logs`} name={`${step.id}.${stream}.log`} query={{ stream }} />}
+            {artifact && !artifact.ready ? <NotReady artifact={artifact} /> : <Download path={`${path}/logs`} name={`${step.id}.${stream}.log`} label={`Download ${step.id}.${stream}.log`} query={{ stream }} />}
           </h3>
           {typeof value === 'string' && (
             <pre className="source" tabIndex={0} role="region" aria-label={`${stream} of ${step.id}`}>

@@ -1,5 +1,5 @@
 // The firings of the steps: why each is in its state, its result, and its iterations.
-import { useState } from 'react';
+import { memo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, NodeExecution } from '../../api/client';
 import { Empty, Section, StatusMark } from '../../parts/basics';
@@ -14,7 +14,13 @@ import { type Course, unreached, why } from './why';
 const SHOWN_MAX = 200;
 const STATUSES = ['failed', 'running', 'retrying', 'pending', 'skipped', 'completed'];
 
-export function Steps({ execution, chosen, choose }: { execution: Execution; chosen: string | undefined; choose: (step: string) => void }) {
+interface StepsProps {
+  execution: Execution;
+  chosen: string | undefined;
+  choose: (step: string) => void;
+}
+
+export const Steps = memo(function Steps({ execution, chosen, choose }: StepsProps) {
   const course = useCourse(execution);
   const { graph } = course;
   const [search, setSearch] = useState('');
@@ -46,7 +52,7 @@ export function Steps({ execution, chosen, choose }: { execution: Execution; cho
         {nodes.slice(-SHOWN_MAX).map((node) => (
           <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
         ))}
-        {others.map(({ id, name, captions }) => (
+        {others.slice(0, SHOWN_MAX).map(({ id, name, captions }) => (
           <details key={id}>
             <summary>
               <StatusMark status="pending" text="not run" /> <strong>{name}</strong>
@@ -58,13 +64,20 @@ export function Steps({ execution, chosen, choose }: { execution: Execution; cho
         ))}
         {nodes.length + others.length === 0 && <Empty title="No step matches." />}
         {nodes.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX} of {plural(nodes.length, 'firing')} are shown. Search for a step to see others.</p>}
+        {others.length > SHOWN_MAX && <p className="faint">The first {SHOWN_MAX} of {plural(others.length, 'step')} that did not run are shown.</p>}
       </section>
     </>
   );
-}
+});
 
 /** What is known about one step, under the graph or the timeline. */
-export function StepPanel({ execution, step, close }: { execution: Execution; step: string; close: () => void }) {
+interface PanelProps {
+  execution: Execution;
+  step: string;
+  choose: (step: string) => void;
+}
+
+export const StepPanel = memo(function StepPanel({ execution, step, choose }: PanelProps) {
   const course = useCourse(execution);
   const { graph } = course;
   const nodes = execution.nodeExecutions.filter(({ nodeId }) => nodeId === step);
@@ -75,7 +88,7 @@ export function StepPanel({ execution, step, close }: { execution: Execution; st
       aside={
         <span className="row">
           <Link href={`/executions/${execution.executionId}/logs?step=${encodeURIComponent(step)}`}>logs of {step}</Link>
-          <button type="button" className="quiet" onClick={close}>
+          <button type="button" className="quiet" onClick={() => choose(step)}>
             close
           </button>
         </span>
@@ -90,7 +103,7 @@ export function StepPanel({ execution, step, close }: { execution: Execution; st
       {nodes.length > shown.length && <p className="faint">The newest {shown.length} of {plural(nodes.length, 'firing')} are shown.</p>}
     </Section>
   );
-}
+});
 
 const firingKey = (node: NodeExecution) => `${node.nodeId} ${node.firing} ${node.path?.join()}`;
 

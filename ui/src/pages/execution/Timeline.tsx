@@ -1,5 +1,5 @@
 // Where the time went: a row for each firing and iteration, with its attempts, backoffs and waits. A part of it can be enlarged.
-import { type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
 import type { Execution } from '../../api/client';
 import { useEvents } from '../../api/executions';
 import { Loading, Problem, Section, Table, useNow } from '../../parts/basics';
@@ -16,7 +16,13 @@ interface Span {
   to: number;
 }
 
-export function Timeline({ execution, chosen, choose }: { execution: Execution; chosen: string | undefined; choose: (id: string) => void }) {
+interface TimelineProps {
+  execution: Execution;
+  chosen: string | undefined;
+  choose: (id: string) => void;
+}
+
+export const Timeline = memo(function Timeline({ execution, chosen, choose }: TimelineProps) {
   const found = useEvents(execution.executionId);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
   const pages = found.data?.pages;
@@ -25,10 +31,11 @@ export function Timeline({ execution, chosen, choose }: { execution: Execution; 
     if (wantsMore) void fetchNextPage();
   }, [wantsMore, fetchNextPage]);
   const rows = useMemo(() => finish(rowsOf(pages?.flatMap(({ events }) => events) ?? []), execution), [pages, execution]);
-  const now = useNow();
-  const whole: Span = { from: Date.parse(execution.startedAt ?? execution.createdAt), to: execution.completedAt ? Date.parse(execution.completedAt) : now };
+  // Nothing of an execution that ended grows.
+  const now = useNow(execution.completedAt === undefined ? undefined : Date.parse(execution.completedAt));
+  const whole: Span = { from: Date.parse(execution.startedAt ?? execution.createdAt), to: now };
   const [zoom, setZoom] = useState<Span>();
-  const shown = zoom ?? { from: whole.from, to: Math.max(whole.to, whole.from + 1) };
+  const shown = useMemo(() => zoom ?? { from: whole.from, to: Math.max(whole.to, whole.from + 1) }, [zoom, whole.from, whole.to]);
   const visible = rows.filter(({ segments }) => segments.some(({ from, to = now }) => to >= shown.from && from <= shown.to));
   if (found.error && !found.data) return <Problem error={found.error} retry={() => void found.refetch()} />;
   if (found.isPending) return <Loading />;
@@ -54,9 +61,9 @@ export function Timeline({ execution, chosen, choose }: { execution: Execution; 
       <Costs rows={rows} now={now} />
     </Section>
   );
-}
+});
 
-function Line({ row, shown, now, choose }: { row: Row; shown: Span; now: number; choose: (id: string) => void }) {
+const Line = memo(function Line({ row, shown, now, choose }: { row: Row; shown: Span; now: number; choose: (id: string) => void }) {
   const total = row.segments.reduce((sum, { from, to = now }) => sum + (to - from), 0);
   const told = row.segments.map(({ what, kind, from, to = now }) => `${what}: ${LEGEND[kind]}, ${duration(to - from)}`).join('; ');
   return (
@@ -74,7 +81,7 @@ function Line({ row, shown, now, choose }: { row: Row; shown: Span; now: number;
       <span className="faint">{duration(total)}</span>
     </div>
   );
-}
+});
 
 function Bar({ segment: { kind, from, to, what }, shown, now }: { segment: Segment; shown: Span; now: number }) {
   const length = shown.to - shown.from;
@@ -171,6 +178,7 @@ function Axis({ whole, shown, set }: ZoomProps) {
       }}
       onPointerMove={(event) => drag && setDrag({ from: drag.from, to: share(event) })}
       onPointerUp={end}
+      onPointerCancel={() => setDrag(undefined)}
     >
       {drag && <div className="select" style={{ left: `${Math.min(drag.from, drag.to) * 100}%`, width: `${Math.abs(drag.to - drag.from) * 100}%` }} />}
       {Array.from({ length: TICKS }, (_, tick) => (

@@ -1,6 +1,6 @@
 // Input, output and context of an execution, and its large values to download.
 import type { Execution } from '../../api/client';
-import { Section, Table } from '../../parts/basics';
+import { Download, Section, Table } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { bytes } from '../../parts/words';
 
@@ -10,6 +10,8 @@ interface Reference {
   url: string;
 }
 
+/** What all addresses of the API begin with. */
+const API = '/api/v1';
 const FOUND_MAX = 200;
 
 export function Values({ execution }: { execution: Execution }) {
@@ -38,11 +40,7 @@ export function Values({ execution }: { execution: Execution }) {
               { name: 'Size', isNumber: true, show: (found) => bytes(found.bytes) },
               {
                 name: 'File',
-                show: ({ place, url }) => (
-                  <a href={url} download={`${place.replaceAll(/[^\w.-]+/g, '_')}.json`}>
-                    download
-                  </a>
-                ),
+                show: ({ place, url }) => <Download path={url.slice(API.length)} name={`${place.replaceAll(/[^\w.-]+/g, '_')}.json`} />,
               },
             ]}
           />
@@ -58,7 +56,7 @@ function findReferences({ inputs, outputs, nodeExecutions, view }: Execution): R
   const search = (value: unknown, place: string): void => {
     if (value === null || typeof value !== 'object' || found.length >= FOUND_MAX) return;
     const { url, bytes: size } = value as { url?: unknown; bytes?: unknown };
-    const isReference = ('$artifact' in value || '$omitted' in value) && typeof url === 'string' && url.startsWith('/api/v1/executions/');
+    const isReference = ('$artifact' in value || '$omitted' in value) && typeof url === 'string' && url.startsWith(`${API}/executions/`);
     if (isReference) found.push({ place, url, bytes: Number(size) });
     else for (const [key, inner] of Object.entries(value)) search(inner, `${place}.${key}`);
   };

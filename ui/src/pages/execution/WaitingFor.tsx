@@ -15,12 +15,15 @@ export function WaitingFor({ execution }: { execution: Asking }) {
   if (waiting.length === 0) return null;
   return (
     <div role="group" aria-label="Waiting for people">
-      {waiting.map((one, place) => (
-        <Wait key={`${one.nodeId}${pathText(one.path)}${place}`} execution={execution} waiting={one} />
+      {waiting.map((one) => (
+        <Wait key={waitKey(one)} execution={execution} waiting={one} />
       ))}
     </div>
   );
 }
+
+/** What a form is about: the text in it stays with it when another wait ends. */
+export const waitKey = ({ kind, childId, nodeId, actionId, path, since }: Waiting): string => [kind, childId, actionId ?? nodeId, pathText(path), since].join(' ');
 
 interface WaitProps {
   execution: Asking;

@@ -1,7 +1,7 @@
 // Why a step is in its state, in one sentence. What is said follows from the journal: the routes that were taken, the values
 // that conditions saw, attempts, gates, people, and what it waits for.
 import type { Execution, Graph, NodeExecution, Waiting } from '../../api/client';
-import { duration, exact, plural, text } from '../../parts/words';
+import { duration, exact, plural, text, withoutColours } from '../../parts/words';
 import { contextOf, shown, valuesSeen } from './seen';
 
 const SKIPPED: Record<string, string> = {
@@ -29,9 +29,9 @@ export function why(node: NodeExecution, course: Course): string {
     case 'pending':
       return waits(node, course) ?? unreached(node.nodeId, course);
     case 'retrying':
-      return `Attempt ${node.retryCount + 1} failed; another one follows${node.waits?.until ? ` at ${exact(node.waits.until)}` : ''}${node.error ? `: ${node.error.message}` : '.'}`;
+      return `Attempt ${node.retryCount + 1} failed; another one follows${node.waits?.until ? ` at ${exact(node.waits.until)}` : ''}${node.error ? `: ${withoutColours(node.error.message)}` : '.'}`;
     case 'failed':
-      return node.error ? `${node.error.code}: ${node.error.message}` : 'It failed.';
+      return node.error ? `${node.error.code}: ${withoutColours(node.error.message)}` : 'It failed.';
     case 'completed':
       return node.retryCount > 0 ? `It succeeded after ${plural(node.retryCount, 'retry', 'retries')}. ${took(node)}` : took(node);
     default:

@@ -5,7 +5,7 @@ import { useRun } from '../../api/schedules';
 import { useCan, useChange } from '../../api/shared';
 import { Loading, Problem, Section, StatusMark, Time, Title } from '../../parts/basics';
 import { Json } from '../../parts/Json';
-import { exact, statusName } from '../../parts/words';
+import { exact, statusName, withoutColours } from '../../parts/words';
 
 const OPEN = ['pending', 'claimed', 'running', 'retry_scheduled'];
 
@@ -31,7 +31,7 @@ export function Run({ id }: { id: string }) {
         <StatusMark status={run.status} />
       </Title>
       {cancel.error && <Problem error={cancel.error} />}
-      {run.error_text && <Problem error={run.error_text} />}
+      {run.error_text && <Problem error={withoutColours(run.error_text)} />}
       <Section title="Facts">
         <dl className="facts">
           <dt>Schedule</dt>
@@ -69,8 +69,8 @@ export function Run({ id }: { id: string }) {
       )}
       {run.receipts.map(({ receipt_kind, body, created_at }) => (
         <Section key={receipt_kind} title={statusName(receipt_kind)} aside={<Time at={created_at} />}>
-          <pre className="source" tabIndex={0}>
-            {body}
+          <pre className="source" tabIndex={0} role="region" aria-label={`text of ${statusName(receipt_kind)}`}>
+            {withoutColours(body)}
           </pre>
         </Section>
       ))}
