@@ -1,4 +1,4 @@
-"""Fills a data folder with rows of executions and measures the lists of the server: see `scripts/bench-lists`."""
+"""Fills a data folder with rows of executions and measures the lists of the server; see `scripts/bench-lists`."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 DAYS = 30
 WORKFLOWS = 20
 REQUESTS = 40
-# What becomes of an execution, of 1,000.
+# Number of executions with each end, out of 1,000.
 SHARES = {"completed": 930, "failed": 60, "cancelled": 10}
 RARE = 1_000
 BATCH = 20_000
@@ -41,7 +41,7 @@ class Server:
             if "listening on" in line:
                 break
         else:
-            sys.exit("error: the server ended before it listened")
+            sys.exit("error: the server ended before it accepted connections")
         self.token = Path(self.folder, "owner.token").read_text().strip()
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         return self
@@ -51,7 +51,7 @@ class Server:
         self.process.wait()
 
     def send(self, method, path, body=None, token=None):
-        """Sends a request, and returns its answer and the milliseconds that it took."""
+        """Sends a request; returns its response and its duration in milliseconds."""
         headers = {"authorization": f"Bearer {token or self.token}"}
         if body is not None:
             headers["content-type"] = "application/json"
@@ -71,11 +71,11 @@ def workflow(name, command):
 
 
 def run_some(server):
-    """Runs one execution of each end in each workflow, and returns the id of a workflow."""
+    """Runs one execution with each end in each workflow; returns the id of a workflow."""
     first = None
     for number in range(WORKFLOWS):
         for end, command in ENDS.items():
-            # Three versions of one workflow: one for each end.
+            # Each workflow has three versions, one for each end.
             made, _ = (
                 server.send("POST", "/workflows", workflow(f"flow {number}", command))
                 if end == "completed"
@@ -91,7 +91,7 @@ def run_some(server):
 
 
 def fill(folder, count):
-    """Copies the rows of the executions that ended, with ids and times of their own, the newest last."""
+    """Copies the rows of ended executions with new ids and times, the newest last; returns the id of the parent."""
     conn = sqlite3.connect(Path(folder, "windlass.db"), isolation_level=None)
     conn.execute("PRAGMA synchronous = OFF")
     columns = {table: [row[1] for row in conn.execute(f"PRAGMA table_info({table})")] for table in ("executions", "heads")}
@@ -105,7 +105,7 @@ def fill(folder, count):
     now = int(time.time() * 1_000)
     begin = now - DAYS * 86_400_000
     chance = random.Random(1)
-    # Numbers rise with creation.
+    # The numbers of executions rise with their times of creation.
     conn.execute("UPDATE executions SET created_at = ?", [begin])
     conn.execute("UPDATE heads SET at = ?", [begin])
     parent = rows["executions"][min(rows["executions"])][columns["executions"].index("id")]
@@ -118,7 +118,7 @@ def fill(folder, count):
         for number in range(start, min(start + BATCH, count)):
             key += 1
             end = chance.choice(ends)
-            # Nothing failed in the last two days.
+            # No execution failed in the last two days.
             at = begin + (now - begin) * number // count
             if end == "failed" and at > now - 2 * 86_400_000:
                 end = "completed"

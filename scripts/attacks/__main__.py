@@ -20,7 +20,7 @@ from stage import Stage
 
 ATTACKS = [*routes.ATTACKS, *oracles.ATTACKS, *strangers.ATTACKS, *resources.ATTACKS, *poison.ATTACKS,
            *bodies.ATTACKS, *frames.ATTACKS]
-# Attacks that restart the server measure no bystander.
+# Attacks that restart the server, during which no bystander is measured.
 ALONE = poison.ATTACKS
 # Attacks that wait for limits of many seconds; `--quick` skips them.
 SLOW = [strangers.silent_sockets, resources.sql_memory, resources.everything]
@@ -34,8 +34,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=3, help="duration of one attack (default 3)")
     parser.add_argument("--memory-mib", type=int, default=1024, help="bound on the server's peak memory (default 1024)")
     parser.add_argument("--p99-ms", type=float, default=5000,
-                        help="bound on the other tenant's requests at the 99th percentile (default 5000; 250 by hand "
-                             "with a release build on a quiet machine)")
+                        help="bound on the other tenant's requests at the 99th percentile (default 5000; use 250 "
+                             "with a release build on an idle machine)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one object per attack")
     return parser.parse_args()
@@ -63,7 +63,7 @@ def run(attack, options):
         stage.check(p99 <= options.p99_ms, f"requests of another tenant took {p99:.0f} ms at the 99th percentile")
         stage.check(meter.steps and not meter.errors, f"another tenant's work failed: {meter.errors[:3] or 'no step ended'}")
     ready = server.is_alive() and server.is_ready()
-    stage.check(ready, "the server is not ready afterwards")
+    stage.check(ready, "the server is not ready after the attack")
     server.stop()
     return {"attack": attack.__name__, "seconds": round(seconds, 1), "peak_mib": peak, "cases": stage.cases,
             "requests": len(meter.requests), "request_p50_ms": shown(percentile(meter.requests, 0.5)), "request_p99_ms": shown(p99),

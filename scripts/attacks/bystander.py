@@ -88,8 +88,8 @@ class Meter:
 
 
 def percentile(times, share):
-    """The percentile of what a client that asks at fixed times would see: a request that hangs for a second counts for
-    all that would have been sent in that second."""
+    """Returns the percentile that a client with requests at fixed times would measure: a request that hangs for a second
+    counts for all requests that would have been sent in that second."""
     felt = []
     for spent in times:
         while spent > 0:

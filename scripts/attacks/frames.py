@@ -131,10 +131,10 @@ def talk(address, opening, frames, pause_at):
             for number, piece in enumerate(frames):
                 one.sendall(piece)
                 if number == pause_at:
-                    time.sleep(0.002)  # The rest comes in another packet.
+                    time.sleep(0.002)  # The rest is sent in another packet.
             one.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # The server has closed it.
+            pass  # The server has closed the connection.
         return head, rest + wire.received(one)
 
 

@@ -15,7 +15,7 @@ SEPARATOR = " | "
 
 
 def echo(stage, name):
-    """Creates a workflow whose step is given the secret and echoes an input; returns its id."""
+    """Creates a workflow whose step receives the secret and echoes an input; returns its id."""
     config = {"method": "POST", "body": "{{ inputs.text }}", "bodyType": "text",
               "queryParams": {"key": "{{ " + name + " }}"}}
     status, made = stage.upload(stage.workflow([http_node(f"{stage.url}/echo", **config)], f"echo-{name}"))
@@ -29,7 +29,7 @@ def store(stage, name, value):
 
 
 def echoed(stage, workflow, guesses):
-    """Sends all guesses through one execution as a member; returns those that came back changed."""
+    """Sends all guesses through one execution as a member; returns those that the response contains changed."""
     status, answer = stage.start(workflow, {"text": SEPARATOR.join(guesses)})
     if not stage.check(status == 200 and answer.get("status") == "completed", f"echo failed: {str(answer)[:300]}"):
         return set()

@@ -22,7 +22,7 @@ def restarts(stage):
                 stage.problems.append(f"{document.__name__}: {error}")
                 return
         status, answer = run_bystander(stage)
-        stage.check(status == 200, f"{document.__name__}: other tenants' work does not go on: {status} {str(answer)[:200]}")
+        stage.check(status == 200, f"{document.__name__}: other tenants' work does not continue: {status} {str(answer)[:200]}")
 
 
 def start_without_waiting(stage, document):
@@ -32,7 +32,7 @@ def start_without_waiting(stage, document):
     try:
         document(stage)
     except (OSError, AssertionError, AttributeError):
-        pass  # The server may already be gone; that is seen when it is started again.
+        pass  # The server may have ended already; the next start shows this.
     finally:
         stage.start = start
 

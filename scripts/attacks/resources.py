@@ -79,7 +79,7 @@ def sql_pointers(stage):
 
 
 def sql_memory(stage):
-    """SQL: statements that use memory and time without end."""
+    """SQL: statements that use memory and time without bound."""
     count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
     statements = [count + "SELECT count(*) AS c FROM n", count + "SELECT group_concat(hex(zeroblob(100000))) AS c FROM n",
                   "CREATE TABLE big AS " + count + "SELECT i, zeroblob(1000000) AS z FROM n LIMIT 3000",

@@ -16,7 +16,7 @@ REQUEST_SECONDS = 60
 
 
 class Client:
-    """Sends JSON requests over one connection, under one token."""
+    """Sends JSON requests over one connection, with one token."""
 
     def __init__(self, address, token=None):
         self.address, self.token, self.connection = address, token, None

@@ -11,7 +11,7 @@ class Stage:
         self.server, self.seconds, self.random = server, seconds, random
         self.url = answers.serve()
         self.problems = []
-        # Used by fuzzers.
+        # Number of cases that a fuzzer has sent.
         self.cases = 0
 
     def check(self, holds, problem):

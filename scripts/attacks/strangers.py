@@ -23,7 +23,7 @@ def silent_sockets(stage):
         for _ in range(SOCKETS):
             opened.append(socket.create_connection(stage.server.address, timeout=5))
     except OSError:
-        pass  # A server may refuse them.
+        pass  # The server may refuse further connections.
     end = time.monotonic() + SILENCE_SECONDS
     while time.monotonic() < end and not all(is_closed(one) for one in opened):
         time.sleep(0.2)

@@ -7,9 +7,9 @@ import time
 
 from server import memory_mib
 
-# Until a connection must be answered or closed; far above the timeouts of a server with `FLAGS`.
+# Time within which a connection must be answered or closed; far above the timeouts of a server with `FLAGS`.
 CASE_SECONDS = 30
-# Most requests are answered sooner.
+# Time within which most requests are answered.
 ANSWER_SECONDS = 0.1
 # Maximum memory of the server and its children in a debug build; about 100 without load.
 MEMORY_MIB = 512
@@ -55,7 +55,7 @@ def received(one):
         try:
             part = one.recv(65536)
         except TimeoutError as error:
-            raise Unanswered(f"open after {CASE_SECONDS} s, {len(got)} bytes came") from error
+            raise Unanswered(f"the connection is open after {CASE_SECONDS} s, {len(got)} bytes were received") from error
         except OSError:
             break
         if not part:
@@ -66,7 +66,7 @@ def received(one):
 
 def repeat(stage, draw, judge):
     """Sends drawn cases until the time is over. `draw` returns a case, `judge` sends it and returns what is wrong, or
-    None. After each batch the server is asked for something else, and its memory is measured."""
+    None. After each batch, another tenant sends a request and the memory of the server is measured."""
     end = time.monotonic() + stage.seconds
     while time.monotonic() < end and len(stage.problems) < 5:
         for _ in range(BATCH):
@@ -76,7 +76,7 @@ def repeat(stage, draw, judge):
             except Unanswered as error:
                 problem = str(error)
             except OSError as error:
-                problem = f"no connection: {error}"
+                problem = f"the connection failed: {error}"
             stage.cases += 1
             if problem:
                 stage.problems.append(f"{problem}; the case is in {kept(case)}")
