@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker in plain Python: claims calls of a group, makes them, and reports what came of them.
+"""A worker in plain Python: claims calls of a group, makes them, and reports their results.
 
     WINDLASS_URL=http://127.0.0.1:7070 WINDLASS_TOKEN=wdl_... python3 worker.py GROUP [SLOTS]
 """
@@ -11,14 +11,14 @@ session, lease_ttl, held, lock = None, 30.0, {}, threading.Lock()
 
 
 def perform(call, stopped):
-    """Your code: returns the result, or raises. `stopped` is set when nothing waits for the result any more."""
+    """Your code: returns the result, or raises. `stopped` is set when the result is no longer needed."""
     if call["kind"] == "sleep" and stopped.wait(call["input"]["seconds"]):
         raise RuntimeError("stopped")
     return {"echo": call["input"], "attempt": call["attempt"], "key": call["idempotencyKey"]}
 
 
 def post(path, body):
-    """Returns the status and the answer. A server that is down or busy is asked again: it keeps what this worker holds."""
+    """Returns the status and the answer. Retries while the server is down or busy: it keeps the calls of this worker."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     while True:
         try:
@@ -38,7 +38,7 @@ def run(owner, call, stopped):
         outcome = {"result": perform(call, stopped)}
     except Exception as error:
         outcome = {"error": {"code": "WORKER_ERROR", "message": str(error), "retryable": True}}
-    post("report", {"session": owner, "unit": call["unit"], **outcome})  # 409: another worker has it by now
+    post("report", {"session": owner, "unit": call["unit"], **outcome})  # 409: another worker has the call now
     held.pop(call["unit"], None)
 
 
@@ -60,7 +60,7 @@ while True:
         continue
     status, answer = post("claim", {"group": GROUP, "slots": free, "waitMs": 10_000, "session": session})
     if status == 404:
-        session = None  # it has expired: the next claim opens another one
+        session = None  # the session has expired: the next claim opens another one
     elif status != 200:
         sys.exit(f"{status}: {answer}")
     else:

@@ -32,23 +32,23 @@ class Shop(BaseHTTPRequestHandler):
             case "/orders":
                 self.orders()
             case _:
-                self.answer(404, {"error": "there is nothing here"})
+                self.answer(404, {"error": "not found"})
 
     def items(self, page):
         if page == 2 and self.stumbles("items"):
-            return self.answer(503, {"error": "try again"})
+            return self.answer(503, {"error": "temporarily unavailable"})
         first = (page - 1) * PER_PAGE
         more = first + PER_PAGE < len(ITEMS)
         self.answer(200, {"items": ITEMS[first : first + PER_PAGE], "next": page + 1 if more else None})
 
     def limited(self):
         if self.stumbles("limited"):
-            return self.answer(429, {"error": "not so fast"}, {"Retry-After": "1"})
+            return self.answer(429, {"error": "too many requests"}, {"Retry-After": "1"})
         self.answer(200, {"price": 42})
 
     def orders(self):
         if self.headers.get("Authorization") != "Bearer open-sesame":
-            return self.answer(401, {"error": "who are you?"})
+            return self.answer(401, {"error": "the key is missing or wrong"})
         self.answer(200, {"orders": [{"id": 1, "total": 12}, {"id": 2, "total": 30}]})
 
     def stumbles(self, what):
