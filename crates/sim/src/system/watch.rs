@@ -150,12 +150,15 @@ impl Watch {
         Ok(count)
     }
 
-    /// Nothing was due before that moment and has not been rung; no attempt has run longer than it may. A start that is due
-    /// may wait for a slot; that it happens is shown by the end of the world.
+    /// Nothing was due before that moment and has not been rung; no attempt has run longer than it may. What came due under a
+    /// hold is due when the hold is released. A start that is due may wait for a slot; that it happens is shown by the end of
+    /// the world.
     pub fn timers_are_on_time(&self, before: Millis) -> Result<(), Broken> {
         self.leases.attempts_are_on_time(before, &self.shadows)?;
         for (id, shadow) in &self.shadows {
-            let is_late = |(timer, at): &(Timer, Millis)| *at < before && *timer != Timer::Start;
+            let is_late = |(timer, at): &(Timer, Millis)| {
+                *at < before && *timer != Timer::Start && shadow.released_at() < before
+            };
             if let Some((timer, at)) = shadow.state.timers().into_iter().find(is_late) {
                 let what = format!("{timer:?} of {id} was due at {}, and it is {} now", at.0, before.0);
                 return Err(Broken::new("timers on time", what));

@@ -4,7 +4,7 @@ use crate::invariants::{Broken, Invariants};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
-    Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Net, NetDigest, Phase, Record, RunId,
+    Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Millis, Net, NetDigest, Phase, Record, RunId,
     evolve, replay,
 };
 use windlass_store::{PartRow, Reader, Rows, decode, project};
@@ -77,6 +77,12 @@ impl Shadow {
             self.holds.push((version, self.state.head.held));
         }
         Ok(())
+    }
+
+    /// Returns the time of the newest release of a hold.
+    pub fn released_at(&self) -> Millis {
+        let release = self.journal.iter().rev().find(|record| matches!(record.event, Event::Released { .. }));
+        release.map_or(Millis(0), |record| record.at)
     }
 
     /// A fence is given out once and is higher than all before (K3).
