@@ -2,7 +2,7 @@
 
 use super::Watch;
 use super::journal::Shadow;
-use super::leases::{calls, is_open, parts};
+use super::leases::{awaits_uploads, calls, is_open, parts};
 use crate::invariants::Broken;
 use crate::rng::Rng;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Watch {
             let message = format!("a report of {:?} was answered {verdict:?}: {what}", report.unit);
             Err(Broken::new("K7", message))
         };
-        let open = is_open(&self.shadows, report.unit);
+        let open = is_open(&self.shadows, report.unit) && !awaits_uploads(&self.shadows, report.unit);
         let generation = self.shadows.get(&execution).map(|shadow| shadow.state.head.generation);
         match (verdict, answer) {
             // The execution restarted, so reports of earlier generations change nothing.
@@ -70,7 +70,7 @@ impl Watch {
 
     /// A worker hears that its report was accepted.
     pub fn heard(&self, unit: Unit) -> Result<(), Broken> {
-        if is_open(&self.shadows, unit) {
+        if is_open(&self.shadows, unit) && !awaits_uploads(&self.shadows, unit) {
             let what = format!("a report of {unit:?} was accepted, and its offer is open on disk");
             return Err(Broken::new("K7", what));
         }

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_kernel::net::Affinity;
+use windlass_kernel::net::{Affinity, Finish};
 use windlass_kernel::{
     Answer, Event, ExecutionId, Fence, Millis, Phase, Record, Role, RunId, RunState, WorkResult,
 };
@@ -57,6 +57,15 @@ pub(super) fn is_open(shadows: &Shadows, unit: Unit) -> bool {
 fn is_held_whole(shadow: &Shadow, fence: Fence) -> bool {
     let is_taken = !matches!(shadow.state.phase(), Phase::Blank | Phase::Queued | Phase::Ended(_));
     is_taken && fence == Fence::first(shadow.state.head.generation)
+}
+
+/// Only the uploads of the execution are left. They need no worker, so a worker that lets go of it changes nothing.
+pub(super) fn awaits_uploads(shadows: &Shadows, unit: Unit) -> bool {
+    let (execution, ..) = parts(unit);
+    let awaits = |shadow: &Shadow| {
+        shadow.state.phase() == Phase::Finalizing && shadow.net.policy().finish == Finish::Uploads
+    };
+    unit.is_whole() && shadows.get(&execution).is_some_and(awaits)
 }
 
 /// The whole execution that a step-run under this fence belongs to.
