@@ -25,6 +25,7 @@ import { Workflows } from './pages/Workflows';
 import { Empty, Loading, Problem } from './parts/basics';
 import { Boundary } from './parts/Boundary';
 import { Layout } from './parts/Layout';
+import { Needs } from './parts/Needs';
 import { applyTheme } from './parts/theme';
 import './style.css';
 
@@ -33,8 +34,7 @@ applyTheme();
 const client = new QueryClient({
   defaultOptions: {
     queries: {
-      // What is missing or refused stays so; a server that is restarted is back soon.
-      retry: (count, error) => !(error instanceof ApiError && error.status >= 400 && error.status < 500) && count < 30,
+      retry: (count, error) => count < (error instanceof ApiError ? error.retriesMax : 2),
       retryDelay: (count) => Math.min(250 * 2 ** count, 4_000),
       refetchOnWindowFocus: true,
       structuralSharing: share,
@@ -45,22 +45,26 @@ const client = new QueryClient({
   },
 });
 
-// A session that has ended anywhere ends everywhere in the page.
-client.getQueryCache().subscribe(({ query }) => {
-  const { error } = query.state;
-  if (error instanceof ApiError && error.isSignedOut && query.queryKey[0] !== 'session') {
-    void client.invalidateQueries({ queryKey: ['session'] });
-  }
+// A session that has ended anywhere ends everywhere in the page. After a refusal, another user may have signed in.
+const checkSession = (error: unknown) => {
+  if (error instanceof ApiError && (error.isSignedOut || error.status === 403)) void client.invalidateQueries({ queryKey: ['session'] });
+};
+client.getQueryCache().subscribe((event) => {
+  if (event.type === 'updated' && event.action.type === 'error' && event.query.queryKey[0] !== 'session') checkSession(event.action.error);
+});
+client.getMutationCache().subscribe((event) => {
+  if (event.type === 'updated' && event.action.type === 'error') checkSession(event.action.error);
 });
 
 function SignedIn() {
   const session = useSession();
   const [place] = useLocation();
-  if (session.error?.isSignedOut) return <Redirect to={`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`} />;
+  if (session.error?.isSignedOut) return <Redirect to={`/sign-in?to=${encodeURIComponent(location.pathname + location.search + location.hash)}`} />;
   if (session.error && !session.data) return <NoSession error={session.error} retry={() => void session.refetch()} />;
   if (!session.data) return <Loading />;
   return (
-    <Layout session={session.data}>
+    // Another user begins anew.
+    <Layout key={`${session.data.id} ${session.data.tenantId}`} session={session.data}>
       <Boundary name="page" place={place}>
         <Pages />
       </Boundary>
@@ -100,7 +104,9 @@ function Pages() {
         <Workflows />
       </Route>
       <Route path="/workflows/new">
-        <NewWorkflow />
+        <Needs permission="edit" what="create workflows">
+          <NewWorkflow />
+        </Needs>
       </Route>
       <Route path="/workflows/:id/:tab?">{({ id, tab }) => <Workflow key={id} id={id} tab={tab ?? 'overview'} />}</Route>
       <Route path="/plans">
@@ -115,7 +121,9 @@ function Pages() {
         <Schedules />
       </Route>
       <Route path="/schedules/new">
-        <NewSchedule />
+        <Needs permission="edit" what="create or change schedules">
+          <NewSchedule />
+        </Needs>
       </Route>
       <Route path="/schedules/:id">{({ id }) => <Schedule key={id} id={id} />}</Route>
       <Route path="/runs/:id">{({ id }) => <Run key={id} id={id} />}</Route>

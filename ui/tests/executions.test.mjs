@@ -36,7 +36,7 @@ test('home lists executions at a gate and paused ones, and lets them go on', asy
     await waiting.getByRole('button', { name: 'Resume' }).click();
     await waiting.getByText(/It was paused by/).waitFor({ state: 'detached' });
     await waiting.locator(`a[href$="${gate.execution}"]`).waitFor();
-    await waiting.getByLabel('window').fill('open');
+    await waiting.getByRole('textbox', { name: 'window' }).fill('open');
     await waiting.getByRole('button', { name: 'Set in the context' }).click();
     await waiting.locator(`a[href$="${gate.execution}"]`).waitFor({ state: 'detached' });
     await at.server.until(async () => (await at.server.api('GET', `/executions/${gate.execution}/status`)).body.status === 'completed');
@@ -204,7 +204,7 @@ test('a gate is opened in place', async () => {
   await at.signedIn(async (page) => {
     await at.open(page, `/executions/${execution}`);
     await page.getByText('It waits at its gate, which reads window (not set) of the context.').waitFor();
-    await page.getByLabel('window').fill('open');
+    await page.getByRole('textbox', { name: 'window' }).fill('open');
     await page.getByRole('button', { name: 'Set in the context' }).click();
     await page.locator('.title .status.completed').waitFor();
   });

@@ -51,7 +51,7 @@ export function harness(settings = {}) {
 
 /** Fails if axe finds something serious on the page. */
 export async function checkAccess(page, path) {
-  const { violations } = await new AxeBuilder({ page }).analyze();
+  const { violations } = await new AxeBuilder({ page }).options({ rules: { 'target-size': { enabled: true } } }).analyze();
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   assert.deepEqual(serious.map(({ id, nodes }) => `${path}: ${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`), []);
 }

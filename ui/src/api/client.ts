@@ -29,11 +29,19 @@ export class ApiError extends Error {
   get isSignedOut(): boolean {
     return this.status === 401;
   }
+
+  /** Retries of a request that only reads. A server that is restarted is back soon; what is missing or refused stays so, and other errors are shown. */
+  get retriesMax(): number {
+    if (this.status === 0 || this.status === 503) return 30;
+    return this.status === 429 || this.status >= 500 ? 2 : 0;
+  }
 }
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
 const TENANT = 'windlass.tenant';
+/** A session is that of the user, whatever tenant is looked at. */
+const SESSION = '/session';
 
 /** The tenant that an operator looks at, instead of the own one. */
 export const tenant = {
@@ -75,7 +83,7 @@ interface Sent {
 async function send(method: string, path: string, options: Sent = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers };
   const other = tenant.get();
-  if (other) headers['X-Tenant-ID'] = other;
+  if (other && path !== SESSION) headers['X-Tenant-ID'] = other;
   if (options.body !== undefined) headers['Content-Type'] = 'application/json';
   if (options.text !== undefined) headers['Content-Type'] = 'application/yaml';
   const body = options.text ?? (options.body === undefined ? null : JSON.stringify(options.body));

@@ -1,13 +1,14 @@
 // What the pages read about executions, each under one key, so that a change refreshes every place that shows it.
-import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas } from './client';
-import { LIVE_MS } from './shared';
+import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Waiting } from './client';
+import { LIVE_MS, useCan } from './shared';
 
 export interface ExecutionFilter {
   status?: string | undefined;
   tag?: string | undefined;
   correlationId?: string | undefined;
   parentExecutionId?: string | undefined;
+  /** A time, or a period until now. */
   since?: string | undefined;
   until?: string | undefined;
   workflowId?: string | undefined;
@@ -18,9 +19,23 @@ export interface ExecutionFilter {
 
 type Page = Schemas['Executions'];
 
-const readPage = (filter: ExecutionFilter, page: Query): Promise<Page> => api.get('/executions', { ...filter, ...page });
+/** Periods until now, with their names and lengths. */
+export const PERIODS: Record<string, [string, number]> = {
+  '1h': ['last hour', 3_600_000],
+  '1d': ['last day', 86_400_000],
+  '7d': ['last week', 7 * 86_400_000],
+  '30d': ['last 30 days', 30 * 86_400_000],
+};
 
-export function useExecutions(filter: ExecutionFilter, limit = 50) {
+export function sinceTime(since: string | undefined): string | undefined {
+  const period = since && PERIODS[since];
+  return period ? new Date(Date.now() - period[1]).toISOString() : since;
+}
+
+/** A period is a time only in the request: the list of a period stays one list while time passes. */
+const readPage = (filter: ExecutionFilter, page: Query): Promise<Page> => api.get('/executions', { ...filter, since: sinceTime(filter.since), ...page });
+
+export function useExecutions(filter: ExecutionFilter, limit = 50, isOn = true) {
   return useInfiniteQuery({
     queryKey: ['executions', filter, limit],
     queryFn: ({ pageParam }) => readPage(filter, { limit, cursor: pageParam }),
@@ -28,6 +43,7 @@ export function useExecutions(filter: ExecutionFilter, limit = 50) {
     getNextPageParam: (last) => last.pagination.cursor ?? undefined,
     refetchInterval: LIVE_MS,
     placeholderData: keepPreviousData,
+    enabled: isOn,
   });
 }
 
@@ -89,17 +105,42 @@ export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']
 export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
 
 /** What an execution waits for, without its results. */
-export const useExecutionStatus = (id: string) =>
-  useQuery<Schemas['Standing'], ApiError>({ queryKey: ['execution', id, 'status'], queryFn: () => api.get(`/executions/${id}/status`), refetchInterval: LIVE_MS });
+const statusOptions = (id: string) => ({ queryKey: ['execution', id, 'status'], queryFn: () => api.get<Schemas['Standing']>(`/executions/${id}/status`), refetchInterval: LIVE_MS * 2 });
 
-/** Everything that only people move on: tasks, and paused executions that no task is about. */
+export const useExecutionStatus = (id: string, isOn = true) => useQuery<Schemas['Standing'], ApiError>({ ...statusOptions(id), enabled: isOn });
+
+/** Paused executions that are examined into for gates and pauses: the list does not say what they wait for. */
+const HELD_MAX = 12;
+
+export interface Held {
+  execution: ListedExecution;
+  waits: Waiting[];
+}
+
+/** Everything that waits for an answer of the user: tasks, and gates and pauses of executions that no task of the user is about. */
 export function useWaiting() {
+  const canRun = useCan('execute');
   const tasks = useTasks();
-  const paused = useExecutions({ status: 'paused' }, 50);
+  const paused = useExecutions({ status: 'paused' }, 50, canRun);
   const asked = new Set(tasks.data?.tasks.map(({ executionId }) => executionId));
-  const held = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => !asked.has(executionId)) ?? [];
-  const hasMore = Boolean(tasks.data?.pagination.hasMore) || paused.hasNextPage;
-  return { tasks, held, count: tasks.data && !paused.isPending ? tasks.data.tasks.length + held.length : undefined, hasMore };
+  const others = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => canRun && !asked.has(executionId)) ?? [];
+  const examined = others.slice(0, HELD_MAX);
+  const statuses = useQueries({ queries: examined.map(({ executionId }) => statusOptions(executionId)) });
+  const held = examined.flatMap((execution, place): Held[] => {
+    // What a child waits for is listed with the child. Approvals are tasks, or for others.
+    const waits = statuses[place]?.data?.waitingFor?.filter(({ kind, childId }) => !childId && (kind === 'gate' || kind === 'pause')) ?? [];
+    return waits.length > 0 ? [{ execution, waits }] : [];
+  });
+  const isKnown = tasks.data !== undefined && (!canRun || paused.data !== undefined) && statuses.every(({ isPending }) => !isPending);
+  return {
+    tasks,
+    paused,
+    held,
+    count: isKnown ? tasks.data.tasks.length + held.reduce((sum, { waits }) => sum + waits.length, 0) : undefined,
+    hasMore: Boolean(tasks.data?.pagination.hasMore) || paused.hasNextPage || others.length > examined.length,
+    error: paused.error ?? statuses.find(({ error }) => error)?.error,
+    retry: () => void [paused, ...statuses].forEach(({ refetch }) => void refetch()),
+  };
 }
 
 export function useTasks(mine = true) {

@@ -13,6 +13,8 @@ const RECONNECT_MS = 1_000;
 const RECONNECT_MAX_MS = 15_000;
 /** What a stream missed is read after this time, whatever became of the stream. */
 const RECHECK_MS = 5_000;
+/** A part that takes longer does not keep the others from being read again. */
+const READ_MAX_MS = 10_000;
 
 type Live = 'live' | 'waiting' | 'over';
 
@@ -23,7 +25,7 @@ export function useLive(id: string, isOver: boolean | undefined): Live {
   const wasLive = useRef(false);
   useEffect(() => {
     if (isOver === undefined) return;
-    const read = () => client.invalidateQueries({ queryKey: ['execution', id] });
+    const read = reader((cancelRefetch) => client.invalidateQueries({ queryKey: ['execution', id] }, { cancelRefetch }));
     if (isOver) {
       // What was read in the same moment as the end may be of the moment before it.
       if (wasLive.current) void read();
@@ -35,6 +37,19 @@ export function useLive(id: string, isOver: boolean | undefined): Live {
     return tenant.get() ? poll(read, setOpen) : follow(id, read, setOpen);
   }, [client, id, isOver]);
   return isOver === false ? (isOpen ? 'live' : 'waiting') : 'over';
+}
+
+/** Reads what has changed, and ends after a bounded time. Parts that are still read go on: begun anew each time, slow ones would never end. */
+function reader(refetch: (cancelRefetch: boolean) => Promise<void>): () => Promise<void> {
+  let pending = 0;
+  return async () => {
+    const isLate = pending > 0;
+    pending += 1;
+    let timer: number | undefined;
+    const late = new Promise<void>((end) => (timer = window.setTimeout(end, READ_MAX_MS)));
+    await Promise.race([refetch(!isLate).finally(() => (pending -= 1)), late]);
+    window.clearTimeout(timer);
+  };
 }
 
 function poll(read: () => Promise<void>, setOpen: (isOpen: boolean) => void): () => void {

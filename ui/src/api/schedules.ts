@@ -25,7 +25,36 @@ function useItems<Of>(key: unknown[], path: string, query: Query = {}) {
 
 export const useSchedules = () => useItems<Schedule>(['schedules'], '/schedules');
 export const useRuns = (schedule: string) => useItems<Run>(['schedule', schedule, 'runs'], `/schedules/${schedule}/runs`);
-export const useDeadLetters = (schedule?: string) => useItems<DeadLetter>(['dead-letters', schedule], '/dead-letters', { schedule_id: schedule });
+
+const LETTERS = 200;
+/** Pages of the server that one page of open dead letters is taken from: the server lists resolved ones, too. */
+const LETTER_PAGES_MAX = 5;
+const OPEN_LETTERS = 50;
+
+/** Dead letters that are open, or all of them; the newest first. */
+export function useDeadLetters(schedule?: string, isAll = false) {
+  return useInfiniteQuery({
+    queryKey: ['dead-letters', schedule, isAll],
+    queryFn: ({ pageParam }) => (isAll ? readLetters(schedule, pageParam, 50) : readOpenLetters(schedule, pageParam)),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    refetchInterval: LIVE_MS * 3,
+  });
+}
+
+const readLetters = (schedule: string | undefined, cursor: string | undefined, limit: number): Promise<Schemas['DeadLetterList']> => api.get('/dead-letters', { schedule_id: schedule, limit, cursor });
+
+async function readOpenLetters(schedule: string | undefined, from: string | undefined): Promise<Schemas['DeadLetterList']> {
+  const open: DeadLetter[] = [];
+  let cursor = from;
+  for (let page = 0; page < LETTER_PAGES_MAX && open.length < OPEN_LETTERS; page += 1) {
+    const { items, next_cursor } = await readLetters(schedule, cursor, LETTERS);
+    open.push(...items.filter(({ resolved_at }) => !resolved_at));
+    cursor = next_cursor ?? undefined;
+    if (cursor === undefined) break;
+  }
+  return { items: open, next_cursor: cursor ?? null };
+}
 
 export function useSchedule(id: string) {
   return useQuery<Schedule, ApiError>({ queryKey: ['schedule', id], queryFn: () => api.get(`/schedules/${id}`), refetchInterval: LIVE_MS });

@@ -1,26 +1,51 @@
 // Hooks that all pages use to read and to change something.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { api, type ApiError, type Permission, type Session } from './client';
+import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { announce } from '../parts/announce';
+import { api, ApiError, type Permission, type Session, tenant } from './client';
 
 /** Time between two reads of what changes by itself. */
 export const LIVE_MS = 3_000;
 
+const SESSION = ['session'];
+
 export function useSession() {
-  return useQuery<Session, ApiError>({ queryKey: ['session'], queryFn: () => api.get('/me'), retry: false, refetchInterval: LIVE_MS * 5 });
+  return useQuery<Session, ApiError>({ queryKey: SESSION, queryFn: ({ client }) => readSession(client), retry: false, refetchInterval: LIVE_MS * 5 });
 }
+
+/** Reads who is signed in. The cookie is that of all tabs: after another user has signed in in one of them, the others forget what the former user
+ * saw, and the tenant that this user looked at. */
+async function readSession(client: QueryClient): Promise<Session> {
+  const before = client.getQueryData<Session>(SESSION);
+  const session = await api.get<Session>('/me').catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 403 && tenant.get()) return undefined;
+    throw error;
+  });
+  if (session && (!before || before.id === session.id)) {
+    if (before && before.tenantId !== session.tenantId) forget(client);
+    return session;
+  }
+  forget(client);
+  if (!tenant.get()) return session ?? api.get('/me');
+  tenant.set(null);
+  return api.get('/me');
+}
+
+/** Removes everything that was read for a user. */
+export const forget = (client: QueryClient): void => client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
 
 /** Reports whether the user has a permission. The server decides in any case; the page offers nothing that it would refuse. */
 export function useCan(permission: Permission): boolean {
   return useSession().data?.permissions.includes(permission) ?? false;
 }
 
-/** A request that changes something; everything shown is read again after it. */
-export function useChange<In, Out>(change: (given: In) => Promise<Out>, done?: (out: Out) => void) {
+/** A request that changes something; everything shown is read again after it. `result` is announced. */
+export function useChange<In, Out>(change: (given: In) => Promise<Out>, done?: (out: Out) => void, result?: string | ((given: In, out: Out) => string)) {
   const client = useQueryClient();
   return useMutation<Out, ApiError, In>({
     mutationFn: change,
-    onSuccess: (out) => {
+    onSuccess: (out, given) => {
       done?.(out);
+      if (result) announce(typeof result === 'string' ? result : result(given, out));
       // After `done` has left a page, what that page showed is not read again: it may be deleted.
       window.setTimeout(() => void client.invalidateQueries(), 0);
     },

@@ -13,8 +13,8 @@ export function useWorkflows(search = '') {
   });
 }
 
-export function useWorkflow(id: string) {
-  return useQuery<Workflow, ApiError>({ queryKey: ['workflow', id], queryFn: () => api.get(`/workflows/${id}`) });
+export function useWorkflow(id: string, isOn = true) {
+  return useQuery<Workflow, ApiError>({ queryKey: ['workflow', id], queryFn: () => api.get(`/workflows/${id}`), enabled: isOn });
 }
 
 export function useWorkflowGraph(id: string, version: number | undefined) {
@@ -25,7 +25,12 @@ export function useWorkflowGraph(id: string, version: number | undefined) {
 }
 
 export function useVersions(id: string) {
-  return useQuery<Schemas['VersionList'], ApiError>({ queryKey: ['workflow', id, 'versions'], queryFn: () => api.get(`/workflows/${id}/versions`, { limit: 100 }) });
+  return useInfiniteQuery({
+    queryKey: ['workflow', id, 'versions'],
+    queryFn: ({ pageParam }) => api.get<Schemas['VersionList']>(`/workflows/${id}/versions`, { limit: PAGE, cursor: pageParam }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ pagination }) => pagination.cursor ?? undefined,
+  });
 }
 
 /** A version never changes. */

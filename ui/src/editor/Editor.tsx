@@ -29,6 +29,7 @@ interface EditorProps {
 }
 
 const CHECK_DELAY_MS = 300;
+const HINT = 'leave';
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--busy)' },
@@ -69,6 +70,11 @@ export default function Editor({ label, source, isReadOnly, schema, change, chec
     if (!host) return;
     // The policy of the page forbids inline styles. Within a shadow root the editor uses constructed sheets, which are allowed.
     const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
+    const hint = document.createElement('span');
+    hint.id = HINT;
+    hint.hidden = true;
+    hint.textContent = 'Tab indents. To leave the editor, press Escape and then Tab.';
+    root.append(hint);
     const lint = async (view: EditorView): Promise<Diagnostic[]> => {
       const findings = await latest.current.check(view.state.doc.toString());
       return findings.map((finding) => ({ ...rangeOf(view.state.doc, finding), severity: finding.severity, message: finding.message }));
@@ -94,7 +100,7 @@ export default function Editor({ label, source, isReadOnly, schema, change, chec
           schema ? autocompletion({ override: [completeFrom(schema)] }) : [],
           isReadOnly ? [] : [lintGutter(), linter(lint, { delay: CHECK_DELAY_MS })],
           keymap.of([...completionKeymap, ...searchKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap, ...(isReadOnly ? [] : [indentWithTab])]),
-          EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
+          EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0', ...(!isReadOnly && { 'aria-describedby': HINT }) }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) latest.current.change(update.state.doc.toString());
           }),
@@ -102,7 +108,10 @@ export default function Editor({ label, source, isReadOnly, schema, change, chec
         ],
       }),
     });
-    return () => view.destroy();
+    return () => {
+      view.destroy();
+      hint.remove();
+    };
     // The editor owns its text: a new text is a new editor (a key of its parent).
   }, [schema, isReadOnly, label]);
   return <div ref={place} className="editor" />;

@@ -1,8 +1,9 @@
 // All executions. The filters are in the address, so that a link to a list shows the same list.
 import { useState } from 'react';
-import { type ExecutionFilter, useExecutions } from '../api/executions';
+import type { ListedExecution } from '../api/client';
+import { type ExecutionFilter, PERIODS, sinceTime, useExecutions } from '../api/executions';
 import { useCan } from '../api/shared';
-import { useWorkflows } from '../api/workflows';
+import { useWorkflow, useWorkflows } from '../api/workflows';
 import { useAddress, useLater } from '../parts/address';
 import { Empty, More, Result, Title } from '../parts/basics';
 import { Bulk, type BulkKind } from '../parts/Bulk';
@@ -12,18 +13,6 @@ import { localTime, shortId, statusName } from '../parts/words';
 const STATUSES = ['open', 'queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
 const DIALECTS = ['workflow', 'playbook', 'actions', 'plan'];
 const TRIGGERS = ['manual', 'schedule', 'webhook', 'api', 'workflow'];
-const PERIODS: Record<string, [string, number]> = {
-  '1h': ['last hour', 3_600_000],
-  '1d': ['last day', 86_400_000],
-  '7d': ['last week', 7 * 86_400_000],
-  '30d': ['last 30 days', 30 * 86_400_000],
-};
-
-/** A period counts from the start of a minute, so that the list is one list for a minute. */
-function sinceTime(since: string | undefined): string | undefined {
-  const period = since && PERIODS[since];
-  return period ? new Date(Math.floor(Date.now() / 60_000) * 60_000 - period[1]).toISOString() : since;
-}
 
 export function Executions() {
   const [query, change] = useAddress();
@@ -34,18 +23,25 @@ export function Executions() {
     tag: value('tag'),
     correlationId: value('correlation'),
     parentExecutionId: value('parent'),
-    since: sinceTime(value('since')),
+    since: value('since'),
     until: value('until'),
     dialect: value('dialect'),
     trigger: value('trigger'),
     text: useLater(value('text')),
   };
   const found = useExecutions(filter);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  // Whole rows are kept: one that leaves the list stays selected.
+  const [chosen, setChosen] = useState<ReadonlyMap<string, ListedExecution>>(new Map());
   const [bulk, setBulk] = useState<BulkKind>();
   const canRun = useCan('execute');
   const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
-  const toggle = (id: string) => setChosen(new Set(chosen.has(id) ? [...chosen].filter((other) => other !== id) : [...chosen, id]));
+  const toggle = (execution: ListedExecution) => {
+    const next = new Map(chosen);
+    if (!next.delete(execution.executionId)) next.set(execution.executionId, execution);
+    setChosen(next);
+  };
+  // Of a row that is still listed, the newest state counts.
+  const selected = [...chosen.values()].map((one) => executions.find(({ executionId }) => executionId === one.executionId) ?? one);
   const scope = chosen.size > 0 ? `${chosen.size} selected` : 'all of this list';
   return (
     <>
@@ -55,7 +51,7 @@ export function Executions() {
           canRun && (
             <>
               {chosen.size > 0 && (
-                <button type="button" className="quiet" onClick={() => setChosen(new Set())}>
+                <button type="button" className="quiet" onClick={() => setChosen(new Map())}>
                   clear selection
                 </button>
               )}
@@ -71,11 +67,11 @@ export function Executions() {
       />
       <Filters query={query} change={change} />
       <Result of={found}>
-        {executions.length > 0 ? <ExecutionTable executions={executions} selection={canRun ? { ids: chosen, toggle } : undefined} /> : <NoExecution isFiltered={query.size > 0} />}
+        {executions.length > 0 ? <ExecutionTable executions={executions} selection={canRun ? { chosen, toggle } : undefined} /> : <NoExecution isFiltered={query.size > 0} />}
       </Result>
       {found.hasNextPage && executions.length === 0 && <p className="faint">None of those that were looked at so far matches; older ones may.</p>}
       <More of={found} />
-      {bulk && <Bulk kind={bulk} filter={filter} chosen={chosen.size > 0 ? executions.filter(({ executionId }) => chosen.has(executionId)) : undefined} close={() => setBulk(undefined)} />}
+      {bulk && <Bulk kind={bulk} filter={filter} chosen={chosen.size > 0 ? selected : undefined} close={() => setBulk(undefined)} />}
     </>
   );
 }
@@ -134,7 +130,13 @@ function Created({ query, change }: FilterProps) {
 }
 
 function Filters({ query, change }: FilterProps) {
-  const workflows = useWorkflows().data?.pages.flatMap((page) => page.workflows) ?? [];
+  const { data } = useWorkflows();
+  const workflows = data?.pages.flatMap((page) => page.workflows) ?? [];
+  const chosen = query.get('workflow') ?? '';
+  const isListed = chosen === '' || workflows.some(({ id }) => id === chosen);
+  // The list has the first workflows only.
+  const other = useWorkflow(chosen, data !== undefined && !isListed).data;
+  const named = workflows.map(({ id, name }) => [id, name] as const);
   const select = (label: string, key: string, options: readonly (readonly [string, string])[]) => (
     <label>
       {label}
@@ -149,11 +151,12 @@ function Filters({ query, change }: FilterProps) {
     </label>
   );
   const parent = query.get('parent');
+  const correlation = query.get('correlation');
   return (
     <form className="filters" onSubmit={(event) => event.preventDefault()}>
       <input type="search" aria-label="Search executions" placeholder="Name or id" size={16} value={query.get('text') ?? ''} onChange={(event) => change({ text: event.target.value })} />
       {select('Status', 'status', STATUSES.map((status) => [status, statusName(status)]))}
-      {select('Workflow', 'workflow', workflows.map(({ id, name }) => [id, name]))}
+      {select('Workflow', 'workflow', isListed ? named : [...named, [chosen, other?.name ?? chosen]])}
       <Created query={query} change={change} />
       {select('Dialect', 'dialect', DIALECTS.map((name) => [name, name]))}
       {select('Trigger', 'trigger', TRIGGERS.map((name) => [name, name]))}
@@ -164,6 +167,11 @@ function Filters({ query, change }: FilterProps) {
       {parent && (
         <button type="button" onClick={() => change({ parent: undefined })}>
           children of {shortId(parent)} ✕
+        </button>
+      )}
+      {correlation && (
+        <button type="button" onClick={() => change({ correlation: undefined })}>
+          correlation {correlation} ✕
         </button>
       )}
       {query.size > 0 && (

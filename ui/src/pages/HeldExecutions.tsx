@@ -1,18 +1,15 @@
 // Executions that only people move on and that no task is about: those at a gate, and those that were paused.
 import { Link } from 'wouter';
-import type { ListedExecution } from '../api/client';
-import { useExecutionStatus } from '../api/executions';
+import type { Held } from '../api/executions';
 import { definitionName } from '../parts/definition';
-import { Wait, waitKey } from './execution/WaitingFor';
+import { Wait, withKeys } from './execution/WaitingFor';
 
-export function HeldExecutions({ executions }: { executions: readonly ListedExecution[] }) {
-  return executions.map((execution) => <Held key={execution.executionId} execution={execution} />);
+export function HeldExecutions({ held }: { held: readonly Held[] }) {
+  return held.map((one) => <HeldExecution key={one.execution.executionId} held={one} />);
 }
 
-function Held({ execution: { executionId, workflowName, dialect } }: { execution: ListedExecution }) {
-  const waiting = useExecutionStatus(executionId).data?.waitingFor ?? [];
-  // What a child waits for is listed with the child.
-  const own = waiting.filter(({ kind, childId }) => !childId && (kind === 'gate' || kind === 'pause'));
+function HeldExecution({ held: { execution, waits } }: { held: Held }) {
+  const { executionId, workflowName, dialect } = execution;
   const link = (
     <>
       <Link href={`/executions/${executionId}`} data-row>
@@ -21,5 +18,5 @@ function Held({ execution: { executionId, workflowName, dialect } }: { execution
       {' · '}
     </>
   );
-  return own.map((one) => <Wait key={waitKey(one)} execution={{ executionId, waitingFor: own, view: null }} waiting={one} aside={link} />);
+  return withKeys(waits).map(([key, one]) => <Wait key={key} execution={{ executionId, waitingFor: waits, view: null }} waiting={one} aside={link} />);
 }

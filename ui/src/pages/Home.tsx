@@ -3,24 +3,20 @@ import { Link } from 'wouter';
 import { useServerHealth } from '../api/administration';
 import { useExecutions, useWaiting } from '../api/executions';
 import { useDeadLetters, useSchedules } from '../api/schedules';
-import { Empty, Result, Section, StatusMark, Time, Title } from '../parts/basics';
+import { Empty, Problem, Result, Section, StatusMark, Time, Title } from '../parts/basics';
 import { ExecutionTable } from '../parts/ExecutionTable';
 import { TaskList } from '../parts/TaskList';
 import { bytes, plural } from '../parts/words';
 import { HeldExecutions } from './HeldExecutions';
 
-const DAY_MS = 86_400_000;
 const LISTED = 8;
 
 export function Home() {
-  // The start of an hour, so that the list is one list for an hour.
-  const since = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000 - DAY_MS).toISOString();
   const running = useExecutions({ status: 'running' }, 100);
   const queued = useExecutions({ status: 'queued' }, 100);
-  const failed = useExecutions({ status: 'failed', since }, 100);
-  const { tasks, held, count, hasMore } = useWaiting();
+  const failed = useExecutions({ status: 'failed', since: '1d' }, 100);
+  const { tasks, held, count, hasMore, error, retry } = useWaiting();
   const dead = useDeadLetters();
-  const open = dead.data?.pages.flatMap(({ items }) => items).filter(({ resolved_at }) => !resolved_at);
   return (
     <>
       <Title title="Home" />
@@ -29,15 +25,16 @@ export function Home() {
         <Tile name="running" count={size(running)} hasMore={running.hasNextPage} tone="busy" href="/executions?status=running" />
         <Tile name="queued" count={size(queued)} hasMore={queued.hasNextPage} href="/executions?status=queued" />
         <Tile name="failed in a day" count={size(failed)} hasMore={failed.hasNextPage} tone="bad" href="/executions?status=failed&since=1d" />
-        <Tile name="dead letters" count={open?.length} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
+        <Tile name="dead letters" count={dead.data?.pages.reduce((sum, { items }) => sum + items.length, 0)} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
       </div>
       <div id="waiting">
         <Section title="Waiting for you">
           <Result of={tasks}>
-            {count === 0 && <Empty title="Nothing waits for an answer of yours." />}
+            {error && <Problem error={error} retry={retry} />}
+            {count === 0 && !hasMore && <Empty title="Nothing waits for an answer of yours." />}
             <TaskList tasks={tasks.data?.tasks ?? []} />
-            <HeldExecutions executions={held.slice(0, LISTED)} />
-            {held.length > LISTED && <Link href="/executions?status=paused">all paused executions</Link>}
+            <HeldExecutions held={held} />
+            {hasMore && <Link href="/executions?status=paused">all paused executions</Link>}
           </Result>
         </Section>
       </div>

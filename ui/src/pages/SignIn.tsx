@@ -60,7 +60,8 @@ function destination(): string {
   const { origin, search } = window.location;
   try {
     const to = new URL(new URLSearchParams(search).get('to') ?? '/', origin);
-    return to.origin === origin ? to.pathname + to.search : '/';
+    // A path with two slashes would be another server.
+    return to.origin === origin ? to.pathname.replace(/^\/+/, '/') + to.search + to.hash : '/';
   } catch {
     return '/';
   }

@@ -3,7 +3,8 @@ import { definitionName, definitionPath } from '../parts/definition';
 import { useCan } from '../api/shared';
 import { useWorkflows } from '../api/workflows';
 import { useAddress } from '../parts/address';
-import { Empty, More, Result, StatusMark, Table, Time, Title } from '../parts/basics';
+import { Empty, More, Result, StatusMark, Time, Title } from '../parts/basics';
+import { Table } from '../parts/Table';
 
 export function Workflows() {
   const [query, change] = useAddress();

@@ -39,12 +39,15 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
   const [error, setError] = useState<unknown>();
   const [progress, setProgress] = useState<Progress>();
   const [isOver, setOver] = useState(false);
-  useEffect(() => {
-    const read = chosen ? Promise.resolve({ found: chosen, hasMore: false }) : readExecutions({ ...filter, status: filter.status ?? status }, MOST);
-    read.then((read) => setFound({ fit: read.found.filter(isFit), hasMore: read.hasMore })).catch(setError);
-    // The preview is of the moment in which the dialog was opened.
-  }, []);
+  const read = () => {
+    setError(undefined);
+    const reading = chosen ? Promise.resolve({ found: chosen, hasMore: false }) : readExecutions({ ...filter, status: filter.status ?? status }, MOST);
+    reading.then((read) => setFound({ fit: read.found.filter(isFit), hasMore: read.hasMore })).catch(setError);
+  };
+  // The preview is of the moment in which the dialog was opened.
+  useEffect(read, []);
   const isStopped = useRef(false);
+  const stop = () => (isStopped.current = true);
   useEffect(() => {
     isStopped.current = false;
     return () => {
@@ -53,6 +56,7 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
   }, []);
   const run = async () => {
     const result: Progress = { done: 0, refused: [] };
+    setProgress(result);
     for (const { executionId: id } of found?.fit ?? []) {
       if (isStopped.current) break;
       await send(id).then(
@@ -69,7 +73,7 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
     <Dialog
       title={title}
       close={close}
-      closeName={progress && !isOver ? 'Stop' : 'Close'}
+      stop={progress && !isOver ? stop : undefined}
       actions={
         !isOver && (
           <button type="button" className={kind === 'cancel' ? 'bad' : 'good'} disabled={count === 0 || progress !== undefined} onClick={() => void run()}>
@@ -78,11 +82,12 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
         )
       }
     >
-      {error !== undefined && <Problem error={error} />}
+      {error !== undefined && <Problem error={error} retry={read} />}
       {!found && error === undefined && <Loading />}
       {found && <Preview kind={kind} fit={found.fit} hasMore={found.hasMore} />}
       {progress && (
         <p role="status">
+          {isOver && progress.done + progress.refused.length < count && 'Stopped: '}
           {progress.done} of {count} done{progress.refused.length > 0 && `, ${progress.refused.length} refused`}
         </p>
       )}

@@ -3,13 +3,14 @@ import { type ReactNode, useEffect, useId, useRef } from 'react';
 interface DialogProps {
   title: string;
   close: () => void;
-  closeName?: string;
+  /** Ends what runs. Until it has ended, the dialog stays open. */
+  stop?: (() => void) | undefined;
   children: ReactNode;
   actions?: ReactNode;
 }
 
 /** A modal dialog. Escape and the button close it, and the focus returns to where it was. */
-export function Dialog({ title, close, closeName = 'Close', children, actions }: DialogProps) {
+export function Dialog({ title, close, stop, children, actions }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -21,13 +22,22 @@ export function Dialog({ title, close, closeName = 'Close', children, actions }:
     };
   }, []);
   return (
-    <dialog ref={dialog} onClose={close} aria-labelledby={id}>
+    <dialog
+      ref={dialog}
+      onClose={close}
+      onCancel={(event) => {
+        if (!stop) return;
+        event.preventDefault();
+        stop();
+      }}
+      aria-labelledby={id}
+    >
       <h2 id={id}>{title}</h2>
       {children}
       <div className="row wrap dialog-actions">
         {actions}
-        <button type="button" onClick={() => dialog.current?.close()}>
-          {closeName}
+        <button type="button" onClick={() => (stop ? stop() : dialog.current?.close())}>
+          {stop ? 'Stop' : 'Close'}
         </button>
       </div>
     </dialog>

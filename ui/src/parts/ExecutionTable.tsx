@@ -1,12 +1,13 @@
 import { Link } from 'wouter';
 import type { ListedExecution } from '../api/client';
-import { Scroll, StatusMark, Time } from './basics';
+import { StatusMark, Time } from './basics';
+import { Scroll } from './Table';
 import { definitionName } from './definition';
 import { duration, shortId } from './words';
 
 export interface Selection {
-  ids: ReadonlySet<string>;
-  toggle: (id: string) => void;
+  chosen: ReadonlyMap<string, ListedExecution>;
+  toggle: (execution: ListedExecution) => void;
 }
 
 export function ExecutionTable({ executions, selection }: { executions: readonly ListedExecution[]; selection?: Selection | undefined }) {
@@ -46,7 +47,7 @@ function Row({ execution, selection }: { execution: ListedExecution; selection: 
     <tr>
       {selection && (
         <td>
-          <input type="checkbox" aria-label={`Select ${name} ${shortId(id)}`} checked={selection.ids.has(id)} onChange={() => selection.toggle(id)} />
+          <input type="checkbox" aria-label={`Select ${name} ${shortId(id)}`} checked={selection.chosen.has(id)} onChange={() => selection.toggle(execution)} />
         </td>
       )}
       <td>

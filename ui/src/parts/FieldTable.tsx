@@ -1,6 +1,7 @@
 // Parameters or outputs of a plan or an action.
 import type { PlanField } from '../api/plans';
-import { Empty, Table } from './basics';
+import { Empty } from './basics';
+import { Table } from './Table';
 import { showInput } from './inputs';
 
 const OF_PARAMETERS = [

@@ -3,6 +3,7 @@ import { graphlib, layout as place } from '@dagrejs/dagre';
 import { Background, Controls, type Edge, Handle, MarkerType, MiniMap, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import '@xyflow/react/dist/base.css';
 import { type KeyboardEvent, memo, useMemo, useRef } from 'react';
+import { Link } from 'wouter';
 import type { Graph } from '../api/client';
 import { StatusMark } from './basics';
 import { placeInLayers } from './layers';
@@ -10,7 +11,7 @@ import { useTheme } from './theme';
 import { duration, plural } from './words';
 
 /** A graph is that of a definition, or of a run of it. */
-type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean; isRun: boolean }, 'step'>;
+type StepNode = Node<{ step: Graph['nodes'][number]; isChosen: boolean; isRun: boolean; child: string | undefined }, 'step'>;
 
 const WIDTH = 240;
 const HEIGHT = 76;
@@ -41,7 +42,7 @@ function firstView(graph: Graph): { id: string }[] | undefined {
   return (lively.length > 0 ? lively : graph.nodes).slice(0, IN_VIEW).map(({ id }) => ({ id }));
 }
 
-const Step = memo(function Step({ data: { step, isChosen, isRun } }: NodeProps<StepNode>) {
+const Step = memo(function Step({ data: { step, isChosen, isRun, child } }: NodeProps<StepNode>) {
   const { state } = step;
   const details = [
     state?.iterations && `${plural(state.iterations.begun, 'iteration')}${state.iterations.failed ? `, ${state.iterations.failed} failed` : ''}`,
@@ -55,6 +56,11 @@ const Step = memo(function Step({ data: { step, isChosen, isRun } }: NodeProps<S
       <strong title={step.id}>{step.name}</strong>
       <span className="faint">{step.captions.join(' · ')}</span>
       {state && <StatusMark status={state.status} text={[state.status, ...details].join(' · ')} title={[state.status, ...details].join(' · ')} />}
+      {child && (
+        <Link href={`/executions/${child}`} className="child nodrag nopan" aria-label={`Child execution of ${step.name}`} title="its child execution" onClick={(event) => event.stopPropagation()}>
+          child ↗
+        </Link>
+      )}
       <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   );
@@ -76,21 +82,29 @@ const FIXED = {
 /** The keys are those of the page: a graph is only read, and each of these keys would cost an update of all its nodes. */
 const NO_KEYS = { deleteKeyCode: null, selectionKeyCode: null, multiSelectionKeyCode: null, panActivationKeyCode: null, zoomActivationKeyCode: null };
 
+interface Shown {
+  graph: Graph;
+  at: Map<string, { x: number; y: number }>;
+  chosen: string | undefined;
+  started: ReadonlyMap<string, string> | undefined;
+}
+
 /** Nodes of steps that have not changed are kept, so that nothing is computed again for them. */
-function nodesOf(graph: Graph, at: Map<string, { x: number; y: number }>, chosen: string | undefined, before: ReadonlyMap<string, StepNode>): StepNode[] {
+function nodesOf({ graph, at, chosen, started }: Shown, before: ReadonlyMap<string, StepNode>): StepNode[] {
   const isRun = graph.nodes.some(({ state }) => state) || graph.edges.some(({ taken }) => taken != null);
   return graph.nodes.map((step) => {
     const { x, y } = at.get(step.id) ?? { x: 0, y: 0 };
     const isChosen = step.id === chosen;
+    const child = started?.get(step.id);
     const known = before.get(step.id);
-    if (known && known.data.step === step && known.data.isChosen === isChosen && known.data.isRun === isRun && known.position.x === x - WIDTH / 2 && known.position.y === y - HEIGHT / 2) return known;
+    if (known && known.data.step === step && known.data.isChosen === isChosen && known.data.isRun === isRun && known.data.child === child && known.position.x === x - WIDTH / 2 && known.position.y === y - HEIGHT / 2) return known;
     return {
       ...FIXED,
       id: step.id,
       type: 'step',
       position: { x: x - WIDTH / 2, y: y - HEIGHT / 2 },
       ariaLabel: isRun ? `${step.name}, ${step.state?.status ?? 'not reached'}` : step.name,
-      data: { step, isChosen, isRun },
+      data: { step, isChosen, isRun, child },
     };
   });
 }
@@ -108,16 +122,25 @@ function edgesOf(graph: Graph): Edge[] {
 
 const shortLabel = (label: string | null | undefined) => (label && label.length > LABEL_MAX ? `${label.slice(0, LABEL_MAX)} …` : (label ?? undefined));
 
-export default function GraphView({ graph, chosen, choose }: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
+export interface GraphProps {
+  graph: Graph;
+  chosen?: string | undefined;
+  choose?: (id: string) => void;
+  /** The newest child executions of steps, by the ids of the steps. */
+  started?: ReadonlyMap<string, string> | undefined;
+}
+
+export default function GraphView({ graph, chosen, choose, started }: GraphProps) {
   const shape = graph.nodes.map(({ id }) => id).join('\n') + graph.edges.map(({ from, to }) => `${from}>${to}`).join('\n');
   const at = useMemo(() => positions(graph), [shape]);
   const known = useRef<ReadonlyMap<string, StepNode>>(new Map());
-  const nodes = useMemo(() => nodesOf(graph, at, chosen, known.current), [graph.nodes, at, chosen]);
+  const nodes = useMemo(() => nodesOf({ graph, at, chosen, started }, known.current), [graph.nodes, at, chosen, started]);
   known.current = useMemo(() => new Map(nodes.map((node) => [node.id, node])), [nodes]);
   const edges = useMemo(() => edgesOf(graph), [graph.edges]);
   const inView = useMemo(() => firstView(graph), [shape]);
   const theme = useTheme();
   const press = (event: KeyboardEvent<HTMLElement>) => {
+    if ((event.target as HTMLElement).tagName === 'A') return;
     const id = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset['id'];
     if (id && (event.key === 'Enter' || event.key === ' ')) choose?.(id);
   };

@@ -1,6 +1,6 @@
 // A JSON value as a tree: folded where it is large, searchable, and always text.
 import { memo, useDeferredValue, useState } from 'react';
-import { Copy } from './basics';
+import { Copy } from './Copy';
 
 const OPEN_DEPTH = 2;
 const SHOWN_MAX = 200;

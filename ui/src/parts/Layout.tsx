@@ -1,10 +1,12 @@
 // The frame of every page: navigation, the user, the theme, keys.
-import { type ReactNode, useState, useSyncExternalStore } from 'react';
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useTenants } from '../api/administration';
 import { api, reach, type Session, tenant } from '../api/client';
 import { useWaiting } from '../api/executions';
 import { useChange } from '../api/shared';
+import { announced } from './announce';
+import { Problem } from './basics';
 import { Dialog } from './Dialog';
 import { Icon } from './Icon';
 import { areLettersOn, KEYS, type Overlay, setLetters, useKeys } from './keys';
@@ -15,7 +17,9 @@ import { setTheme, type Theme, useChosenTheme } from './theme';
 export function Layout({ session, children }: { session: Session; children: ReactNode }) {
   const [overlay, setOverlay] = useState<Overlay>();
   const close = () => setOverlay(undefined);
+  const content = useRef<HTMLElement>(null);
   useKeys(setOverlay);
+  usePageFocus(content);
   return (
     <div className="frame">
       <a className="skip" href="#content">
@@ -32,12 +36,42 @@ export function Layout({ session, children }: { session: Session; children: Reac
         <Navigation session={session} />
         <User session={session} help={() => setOverlay('help')} />
       </header>
-      <main id="content" tabIndex={-1}>
+      <main id="content" ref={content} tabIndex={-1}>
         <Outage />
         {children}
       </main>
+      <Results />
       {overlay === 'palette' && <Palette close={close} />}
       {overlay === 'help' && <Help close={close} />}
+    </div>
+  );
+}
+
+/** The first two parts of a path are the page; the tabs of a page keep the focus. */
+const pageOf = (path: string): string => (path.startsWith('/administration') ? '/administration' : path.split('/').slice(0, 3).join('/'));
+
+let isBack = false;
+window.addEventListener('popstate', () => (isBack = true));
+
+/** On another page, the focus begins at its heading, as after a load. */
+function usePageFocus(content: { current: HTMLElement | null }): void {
+  const page = pageOf(useLocation()[0]);
+  const before = useRef(page);
+  useEffect(() => {
+    if (before.current === page) return;
+    before.current = page;
+    if (!isBack) window.scrollTo(0, 0);
+    isBack = false;
+    (content.current?.querySelector('h1') ?? content.current)?.focus({ preventScroll: true });
+  }, [content, page]);
+}
+
+/** The results of actions, wherever on the page they were. */
+function Results() {
+  const { text, number } = useSyncExternalStore(announced.subscribe, announced.get);
+  return (
+    <div className="results" role="status" aria-label="Results">
+      {text && <p key={number}>{text}</p>}
     </div>
   );
 }
@@ -104,6 +138,7 @@ function User({ session, help }: { session: Session; help: () => void }) {
           Sign out
         </button>
       </div>
+      {signOut.error && <Problem error={signOut.error} />}
     </div>
   );
 }

@@ -3,9 +3,16 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy } from 'react';
 import { api, type Schemas } from '../api/client';
 import type { Finding } from '../editor/Editor';
+import { Loading } from './basics';
 import { Lazy } from './Lazy';
 
 const Editor = lazy(() => import('../editor/Editor'));
+
+/** What the server found in a text, or why it did not check it. */
+export interface Check {
+  findings?: Finding[];
+  failure?: string;
+}
 
 async function checkDefinition(source: string): Promise<Finding[]> {
   const { errors, warnings } = await api.postText<Schemas['Validation']>('/validate', source);
@@ -24,18 +31,23 @@ interface LazyEditorProps {
   dialect?: string | undefined;
   isReadOnly?: boolean;
   change: (source: string) => void;
-  found?: (findings: Finding[]) => void;
+  checked?: (check: Check) => void;
   check?: (source: string) => Promise<Finding[]>;
 }
 
-export function LazyEditor({ label, source, dialect, isReadOnly = false, change, found, check = checkDefinition }: LazyEditorProps) {
+export function LazyEditor({ label, source, dialect, isReadOnly = false, change, checked, check = checkDefinition }: LazyEditorProps) {
   const schema = useQuery({ queryKey: ['schema', dialect], queryFn: () => api.get<object>(`/schemas/${dialect}`), enabled: dialect !== undefined, staleTime: Infinity });
   const checkAndReport = async (text: string) => {
-    const findings = await check(text);
-    found?.(findings);
-    return findings;
+    try {
+      const findings = await check(text);
+      checked?.({ findings });
+      return findings;
+    } catch (error) {
+      checked?.({ failure: error instanceof Error ? error.message : String(error) });
+      return [];
+    }
   };
-  if (dialect && schema.isPending) return null;
+  if (dialect && schema.isPending) return <Loading />;
   return (
     <Lazy name="editor">
       <Editor label={label} source={source} isReadOnly={isReadOnly} schema={schema.data} change={change} check={checkAndReport} />

@@ -1,5 +1,5 @@
 import { lazy } from 'react';
-import type { Graph } from '../api/client';
+import type { GraphProps } from './Graph';
 import { Lazy } from './Lazy';
 
 /** Loads the code of graphs, so that it is there when the data of one arrives. */
@@ -7,7 +7,7 @@ export const loadGraph = () => import('./Graph');
 
 const GraphView = lazy(loadGraph);
 
-export function LazyGraph(props: { graph: Graph; chosen?: string | undefined; choose?: (id: string) => void }) {
+export function LazyGraph(props: GraphProps) {
   return (
     <Lazy name="graph">
       <GraphView {...props} />

@@ -1,7 +1,8 @@
 // Executions of plans in their own words.
 import { Link } from 'wouter';
 import type { PlanExecution } from '../api/plans';
-import { StatusMark, Table, Time } from './basics';
+import { StatusMark, Time } from './basics';
+import { Table } from './Table';
 import { duration, shortId } from './words';
 
 export function PlanExecutionTable({ executions }: { executions: readonly PlanExecution[] }) {

@@ -23,9 +23,21 @@ export function readTexts(schema: Schema, texts: Texts): Read {
     const { value, error } = parseInput(inner, texts[name] ?? '');
     if (error) read.errors[name] = error;
     else if (value !== undefined) read.values[name] = value;
-    else if (schema.required?.includes(name)) read.errors[name] = 'is required';
+    else if (schema.required?.includes(name)) read.errors[name] = REQUIRED;
   }
   return read;
+}
+
+/** The required fields that are empty, by the names that the form shows. */
+export const missingFields = (schema: Schema, { errors }: Read): string[] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, { title }]) => (errors[name] === REQUIRED ? [title ?? name] : []));
+
+const REQUIRED = 'is required';
+
+/** Says which fields keep a form from being sent. */
+export function Missing({ names }: { names: readonly string[] }) {
+  if (names.length === 0) return null;
+  return <p className="faint">Still required: {names.join(', ')}.</p>;
 }
 
 interface FormProps {
@@ -69,17 +81,22 @@ interface FieldProps {
 function Field(props: FieldProps) {
   const { name, schema, isRequired, error, aside } = props;
   const id = useId();
-  const wrong = error && error !== 'is required' ? error : undefined;
+  const wrong = error && error !== REQUIRED ? error : undefined;
+  const described = [schema.description && `${id}-description`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined;
   return (
     <div className="field">
       <label htmlFor={id}>
         {schema.title ?? name}
         {isRequired && <span className="faint"> (required)</span>}
       </label>
-      <Control {...props} id={id} />
-      {schema.description && <span className="faint">{schema.description}</span>}
+      <Control {...props} attributes={{ id, 'aria-describedby': described, 'aria-invalid': wrong !== undefined, 'aria-required': isRequired }} />
+      {schema.description && (
+        <span id={`${id}-description`} className="faint">
+          {schema.description}
+        </span>
+      )}
       {wrong && (
-        <span className="bad-text">
+        <span id={`${id}-wrong`} className="bad-text">
           {name} {wrong}
         </span>
       )}
@@ -88,17 +105,31 @@ function Field(props: FieldProps) {
   );
 }
 
+/** What connects a field with its label, its description and its error. */
+interface Attributes {
+  id: string;
+  'aria-describedby': string | undefined;
+  'aria-invalid': boolean;
+  'aria-required': boolean;
+}
+
+interface InputProps {
+  attributes: Attributes;
+  text: string;
+  change: (text: string) => void;
+}
+
 const INPUT_TYPES: Record<string, string> = { date: 'date', time: 'time', email: 'email', uri: 'url', password: 'password' };
 
-function Control({ schema, text, change, id }: FieldProps & { id: string }) {
+function Control({ schema, text, change, attributes }: FieldProps & { attributes: Attributes }) {
   const type = typeOf(schema);
   const typed = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>) => change(event.target.value);
-  if (schema.format === 'secret') return <SecretName id={id} text={text} change={change} />;
-  if (schema.format === 'binary' || schema.contentEncoding === 'base64') return <FileField id={id} change={change} />;
+  if (schema.format === 'secret') return <SecretName attributes={attributes} text={text} change={change} />;
+  if (schema.format === 'binary' || schema.contentEncoding === 'base64') return <FileField attributes={attributes} change={change} />;
   if (schema.enum || type === 'boolean') {
     const values = schema.enum ?? [true, false];
     return (
-      <select id={id} value={text} onChange={typed}>
+      <select {...attributes} value={text} onChange={typed}>
         <option value="">–</option>
         {values.map((value) => (
           <option key={showInput(value)} value={showInput(value)}>
@@ -109,25 +140,25 @@ function Control({ schema, text, change, id }: FieldProps & { id: string }) {
     );
   }
   if (type === 'integer' || type === 'number')
-    return <input id={id} type="number" step={type === 'integer' ? 1 : 'any'} min={schema.minimum} max={schema.maximum} value={text} onChange={typed} />;
-  if (schema.format === 'date-time') return <DateTime id={id} text={text} change={change} />;
-  if (type === 'string' && !text.includes('\n')) return <input id={id} type={INPUT_TYPES[schema.format ?? ''] ?? 'text'} value={text} onChange={typed} />;
-  return <textarea id={id} rows={3} spellCheck={false} value={text} onChange={typed} />;
+    return <input {...attributes} type="number" step={type === 'integer' ? 1 : 'any'} min={schema.minimum} max={schema.maximum} value={text} onChange={typed} />;
+  if (schema.format === 'date-time') return <DateTime attributes={attributes} text={text} change={change} />;
+  if (type === 'string' && !text.includes('\n')) return <input {...attributes} type={INPUT_TYPES[schema.format ?? ''] ?? 'text'} value={text} onChange={typed} />;
+  return <textarea {...attributes} rows={3} spellCheck={false} value={text} onChange={typed} />;
 }
 
 /** A local time, sent with its zone. */
-function DateTime({ id, text, change }: { id: string; text: string; change: (text: string) => void }) {
-  return <input id={id} type="datetime-local" value={localTime(text)} onChange={(event) => change(event.target.value ? new Date(event.target.value).toISOString() : '')} />;
+function DateTime({ attributes, text, change }: InputProps) {
+  return <input {...attributes} type="datetime-local" value={localTime(text)} onChange={(event) => change(event.target.value ? new Date(event.target.value).toISOString() : '')} />;
 }
 
 /** A secret is passed by its name; its value stays at the server. */
-function SecretName({ id, text, change }: { id: string; text: string; change: (text: string) => void }) {
+function SecretName({ attributes, text, change }: InputProps) {
   const canRead = useCan('edit');
   const secrets = useSecrets(canRead).data?.secrets ?? [];
   return (
     <>
-      <input id={id} list={`${id}-names`} value={text} placeholder="name of a secret" onChange={(event) => change(event.target.value)} />
-      <datalist id={`${id}-names`}>
+      <input {...attributes} list={`${attributes.id}-names`} value={text} placeholder="name of a secret" onChange={(event) => change(event.target.value)} />
+      <datalist id={`${attributes.id}-names`}>
         {secrets.map(({ name }) => (
           <option key={name} value={name} />
         ))}
@@ -137,11 +168,11 @@ function SecretName({ id, text, change }: { id: string; text: string; change: (t
 }
 
 /** A file is sent as base64. */
-function FileField({ id, change }: { id: string; change: (text: string) => void }) {
+function FileField({ attributes, change }: Omit<InputProps, 'text'>) {
   const read = async (file: File | undefined) => {
     const bytes = new Uint8Array((await file?.arrayBuffer()) ?? new ArrayBuffer(0));
     const chunks = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, part) => String.fromCharCode(...bytes.subarray(part * 8_192, (part + 1) * 8_192)));
     change(btoa(chunks.join('')));
   };
-  return <input id={id} type="file" onChange={(event) => void read(event.target.files?.[0])} />;
+  return <input {...attributes} type="file" onChange={(event) => void read(event.target.files?.[0])} />;
 }

@@ -1,5 +1,5 @@
 // Approvals and manual steps that wait for a person, each answered in place.
-import { useState } from 'react';
+import { useId, useState } from 'react';
 import { Link } from 'wouter';
 import { api, type Task } from '../api/client';
 import { useCan, useChange, useSession } from '../api/shared';
@@ -10,30 +10,39 @@ export function TaskList({ tasks }: { tasks: readonly Task[] }) {
   return (
     <>
       {tasks.map((task) => (
-        <div key={`${task.executionId} ${task.actionId}`} className="answer">
-          <strong>{text(task.message) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
-          <p className="faint">
-            <Link href={`/executions/${task.executionId}`} data-row>
-              {task.workflowName ?? 'execution'}
-            </Link>
-            {' · '}
-            {task.actionId}
-            {task.approvers.length > 0 && ` · for ${task.approvers.join(', ')}`}
-            {' · asked '}
-            <Time at={task.since} />
-            {task.deadline && (
-              <>
-                {' · deadline '}
-                <Time at={task.deadline} />
-              </>
-            )}
-          </p>
-          <AnswerForm execution={task.executionId} action={task.actionId} kind={task.kind} />
-        </div>
+        <TaskForm key={`${task.executionId} ${task.actionId}`} task={task} />
       ))}
     </>
   );
 }
+
+function TaskForm({ task }: { task: Task }) {
+  const title = useId();
+  return (
+    <div className="answer" role="group" aria-labelledby={title}>
+      <strong id={title}>{text(task.message) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
+      <p className="faint">
+        <Link href={`/executions/${task.executionId}`} data-row>
+          {task.workflowName ?? 'execution'}
+        </Link>
+        {' · '}
+        {task.actionId}
+        {task.approvers.length > 0 && ` · for ${task.approvers.join(', ')}`}
+        {' · asked '}
+        <Time at={task.since} />
+        {task.deadline && (
+          <>
+            {' · deadline '}
+            <Time at={task.deadline} />
+          </>
+        )}
+      </p>
+      <AnswerForm execution={task.executionId} action={task.actionId} kind={task.kind} />
+    </div>
+  );
+}
+
+const RESULTS: Record<string, string> = { 'approval Succeeded': 'Approved.', 'approval Failed': 'Rejected.', 'manual Succeeded': 'Completed.', 'manual Failed': 'Recorded as failed.' };
 
 /** The completion token of a manual step is in the view of its execution only. */
 async function readToken(execution: string, action: string): Promise<string | undefined> {
@@ -63,7 +72,7 @@ export function AnswerForm({ execution, action, kind }: { execution: string; act
         completedAtIso: new Date().toISOString(),
       }),
     });
-  });
+  }, undefined, (outcome) => RESULTS[`${kind} ${outcome}`] ?? 'Answered.');
   if (!canAnswer) return null;
   const isApproval = kind === 'approval';
   return (

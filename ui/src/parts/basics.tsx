@@ -1,6 +1,6 @@
 // Small parts that all pages use.
-import { type MouseEvent, type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
-import { api, ApiError, type Query, tenant } from '../api/client';
+import { type ReactNode, useEffect, useRef, useSyncExternalStore } from 'react';
+import { ApiError } from '../api/client';
 import { exact, relative, statusName } from './words';
 
 // One clock for all relative times of the page.
@@ -139,72 +139,6 @@ export function More({ of }: { of: { hasNextPage: boolean; isFetchingNextPage: b
   );
 }
 
-/** A long text is made when it is copied. */
-export function Copy({ text, label }: { text: string | (() => string); label: string }) {
-  const [isDone, setDone] = useState(false);
-  useEffect(() => {
-    if (!isDone) return;
-    const timer = setTimeout(() => setDone(false), 1_500);
-    return () => clearTimeout(timer);
-  }, [isDone]);
-  const copy = () => void copyText(typeof text === 'string' ? text : text()).then(setDone);
-  return (
-    <button type="button" className="quiet" onClick={copy} title={typeof text !== 'string' || text.length > 200 ? undefined : text}>
-      {isDone ? 'copied' : label}
-    </button>
-  );
-}
-
-/** Browsers offer the clipboard to pages from https and from this machine only; to others they offer the selection. */
-async function copyText(text: string): Promise<boolean> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
-  const before = document.activeElement;
-  const area = document.createElement('textarea');
-  area.value = text;
-  // Outside of an open dialog nothing can be selected.
-  (document.querySelector('dialog[open]') ?? document.body).append(area);
-  area.select();
-  const isDone = document.execCommand('copy');
-  area.remove();
-  if (before instanceof HTMLElement) before.focus();
-  return isDone;
-}
-
-interface DownloadProps {
-  path: string;
-  name: string;
-  query?: Query | undefined;
-  label?: string | undefined;
-  children?: ReactNode;
-}
-
-/** A file of the API. A link has no headers, so the page itself reads a file of another tenant. */
-export function Download({ path, name, query, label, children = 'download' }: DownloadProps) {
-  const [error, setError] = useState<unknown>();
-  const read = async () => {
-    const url = URL.createObjectURL(await api.blob(path, query));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
-  };
-  const open = (event: MouseEvent) => {
-    if (!tenant.get()) return;
-    event.preventDefault();
-    setError(undefined);
-    read().catch(setError);
-  };
-  return (
-    <>
-      <a href={api.address(path, query)} download={name} aria-label={label} onClick={open}>
-        {children}
-      </a>
-      {error !== undefined && <Problem error={error} />}
-    </>
-  );
-}
-
 export function Section({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
   return (
     <section aria-label={title}>
@@ -219,70 +153,21 @@ export function Section({ title, aside, children }: { title: string; aside?: Rea
 
 /** The head of a page; the title is also that of the browser's tab. */
 export function Title({ title, children, actions }: { title: string; children?: ReactNode; actions?: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Windlass`;
   }, [title]);
+  useEffect(() => {
+    // The focus was set to the content before this heading was there.
+    if (document.activeElement?.id === 'content') heading.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <header className="title">
-      <h1>{title}</h1>
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
       {children}
       {actions && <div className="actions">{actions}</div>}
     </header>
-  );
-}
-
-/** A box that scrolls sideways. The keyboard reaches it only while there is something to scroll. */
-export function Scroll({ children }: { children: ReactNode }) {
-  const box = useRef<HTMLDivElement>(null);
-  const [isWide, setWide] = useState(false);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth));
-    observer.observe(element);
-    if (element.firstElementChild) observer.observe(element.firstElementChild);
-    return () => observer.disconnect();
-  }, []);
-  return (
-    <div ref={box} className="scroll" tabIndex={isWide ? 0 : undefined}>
-      {children}
-    </div>
-  );
-}
-
-interface Column<Row> {
-  name: string;
-  isNumber?: boolean;
-  isWide?: boolean;
-  show: (row: Row) => ReactNode;
-}
-
-export function Table<Row>({ rows, columns, rowKey }: { rows: readonly Row[]; columns: readonly Column<Row>[]; rowKey: (row: Row) => string }) {
-  const style = ({ isNumber, isWide }: Column<Row>) => (isNumber ? 'number' : isWide ? 'wide' : undefined);
-  return (
-    <Scroll>
-      <table>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.name} scope="col" className={style(column)}>
-                {column.name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={rowKey(row)}>
-              {columns.map((column) => (
-                <td key={column.name} className={style(column)}>
-                  {column.show(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
   );
 }

@@ -55,6 +55,8 @@ export const typeOf = ({ type, enum: values }: Schema): string => (Array.isArray
 /** Reads a value that was typed as text. Undefined means that the input is left out. */
 export function parseInput(schema: Schema, text: string): { value?: unknown; error?: string } {
   if (text === '') return {};
+  const listed = schema.enum?.find((value) => showInput(value) === text);
+  if (listed !== undefined) return { value: listed };
   const type = typeOf(schema);
   if (type === 'string') return { value: text };
   if (type === 'integer' || type === 'number') {

@@ -54,10 +54,16 @@ export function duration(ms: number): string {
 }
 
 /** Colours and moves of the cursor, links and titles, other sequences, and single characters of control except tabs and ends of lines. */
-const CONTROLS = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]|[\0-\u0008\u000b-\u001f\u007f-\u009f]/g;
+const CONTROLS = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]|[\0-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
-/** Terminals colour their texts with control sequences; a page does not show them. */
-export const withoutColours = (text: string): string => text.replace(CONTROLS, '');
+/** A carriage return before the end of a line, and one that begins the line anew. */
+const RETURNS = /\r+(?=\n|$)/g;
+
+/** Terminals colour their texts with control sequences; a page does not show them. What a terminal writes over a line is a line of its own. */
+export function withoutColours(text: string): string {
+  const plain = text.replace(CONTROLS, '');
+  return plain.includes('\r') ? plain.replace(RETURNS, '').replace(/\r+/g, '\n') : plain;
+}
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 

@@ -4,7 +4,9 @@ import { api } from '../../api/client';
 import { useAction, useRevisions } from '../../api/plans';
 import { useCan, useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Loading, More, Problem, Result, Section, Table, Time, Title } from '../../parts/basics';
+import { Loading, More, Problem, Result, Section, Time, Title } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { Table } from '../../parts/Table';
 import { FieldTable } from '../../parts/FieldTable';
 import { Json } from '../../parts/Json';
 import { Script } from '../plan/StepDetails';
@@ -29,7 +31,7 @@ export function Action({ name }: { name: string }) {
         {image && ` · image ${image}`}
         {timeout && ` · timeout ${timeout}`}
       </p>
-      {found.error && <Problem error={found.error} />}
+      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
       <Section title="Parameters">
         <FieldTable fields={params ?? []} none="It has no parameters." />
       </Section>

@@ -2,7 +2,8 @@
 import { Link } from 'wouter';
 import { useActions } from '../../api/plans';
 import { useAddress } from '../../parts/address';
-import { Empty, More, Result, StatusMark, Table, Time, Title } from '../../parts/basics';
+import { Empty, More, Result, StatusMark, Time, Title } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 
 export function ActionRegistry() {
   const [query, change] = useAddress();

@@ -1,7 +1,8 @@
 // Who changed what, newest first.
 import { useAudit } from '../../api/administration';
 import { useAddress } from '../../parts/address';
-import { Empty, More, Result, Section, Table, Time } from '../../parts/basics';
+import { Empty, More, Result, Section, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { text } from '../../parts/words';
 
 export function Audit() {

@@ -3,7 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, type ApiError, type Schemas } from '../../api/client';
 import { LIVE_MS, useChange } from '../../api/shared';
-import { Empty, Problem, Result, Section, StatusMark, Table, Time } from '../../parts/basics';
+import { Empty, Problem, Result, Section, StatusMark, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 
 const KINDS = { clusters: 'Clusters', sandboxes: 'Sandboxes', 'route-groups': 'Route groups' } as const;
 type Kind = keyof typeof KINDS;

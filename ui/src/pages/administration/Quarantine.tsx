@@ -3,7 +3,8 @@ import { Link } from 'wouter';
 import { useQuarantine } from '../../api/administration';
 import { api } from '../../api/client';
 import { useChange, useSession } from '../../api/shared';
-import { Empty, Problem, Result, Section, Table, Time } from '../../parts/basics';
+import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { shortId } from '../../parts/words';
 
 export function Quarantine() {

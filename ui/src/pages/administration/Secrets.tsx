@@ -3,7 +3,8 @@ import { useState } from 'react';
 import { useSecrets } from '../../api/administration';
 import { api } from '../../api/client';
 import { useChange } from '../../api/shared';
-import { Empty, Problem, Result, Section, Table, Time } from '../../parts/basics';
+import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 
 export function Secrets() {
   const found = useSecrets();

@@ -1,13 +1,24 @@
 import { type FormEvent, useState } from 'react';
 import { useTokens } from '../../api/administration';
 import { api, type Schemas } from '../../api/client';
-import { useChange } from '../../api/shared';
-import { Copy, Empty, Problem, Result, Section, Table, Time } from '../../parts/basics';
+import { useChange, useSession } from '../../api/shared';
+import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { Table } from '../../parts/Table';
 
-const ROLES: Schemas['Role'][] = ['viewer', 'member', 'developer', 'admin', 'owner', 'worker'];
+type Role = Schemas['Role'];
+
+const ROLES: Role[] = ['viewer', 'member', 'developer', 'admin', 'owner', 'worker'];
+
+/** Only owners create and revoke tokens of owners. */
+function useReach(): (role: Role) => boolean {
+  const own = useSession().data?.role;
+  return (role) => own === 'owner' || role !== 'owner';
+}
 
 export function Tokens() {
   const found = useTokens();
+  const reaches = useReach();
   const tokens = found.data?.tokens ?? [];
   return (
     <>
@@ -26,7 +37,7 @@ export function Tokens() {
                 { name: 'Created', show: ({ createdAt }) => <Time at={createdAt} /> },
                 { name: 'Last used', show: ({ lastUsedAt }) => <Time at={lastUsedAt} /> },
                 { name: 'Expires', show: ({ expiresAt }) => <Time at={expiresAt} /> },
-                { name: '', show: ({ id, name }) => <Revoke id={id} name={name} /> },
+                { name: '', show: ({ id, name, role }) => reaches(role) && <Revoke id={id} name={name} /> },
               ]}
             />
           )}
@@ -37,7 +48,7 @@ export function Tokens() {
 }
 
 function Revoke({ id, name }: { id: string; name: string }) {
-  const revoke = useChange(() => api.remove(`/tokens/${id}`));
+  const revoke = useChange(() => api.remove(`/tokens/${id}`), undefined, `The token ${name} was revoked.`);
   return (
     <>
       <button type="button" className="bad" disabled={revoke.isPending} onClick={() => window.confirm(`Revoke the token ${name}? Sessions with it end at once.`) && revoke.mutate(undefined)}>
@@ -49,8 +60,9 @@ function Revoke({ id, name }: { id: string; name: string }) {
 }
 
 function NewToken() {
+  const reaches = useReach();
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Schemas['Role']>('member');
+  const [role, setRole] = useState<Role>('member');
   const [roles, setRoles] = useState('');
   const [group, setGroup] = useState('');
   const [days, setDays] = useState('');
@@ -76,8 +88,8 @@ function NewToken() {
         </div>
         <div className="field">
           <label htmlFor="token-role">Role</label>
-          <select id="token-role" value={role} onChange={(event) => setRole(event.target.value as Schemas['Role'])}>
-            {ROLES.map((one) => (
+          <select id="token-role" value={role} onChange={(event) => setRole(event.target.value as Role)}>
+            {ROLES.filter(reaches).map((one) => (
               <option key={one}>{one}</option>
             ))}
           </select>

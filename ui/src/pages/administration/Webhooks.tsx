@@ -5,7 +5,9 @@ import { useDeliveries } from '../../api/administration';
 import { api, type Schemas } from '../../api/client';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Empty, More, Problem, Result, Section, StatusMark, Table, Time } from '../../parts/basics';
+import { Empty, More, Problem, Result, Section, StatusMark, Time } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { Table } from '../../parts/Table';
 import { shortId, statusName } from '../../parts/words';
 
 const STATUSES = ['pending', 'delivered', 'given_up'];

@@ -1,7 +1,8 @@
 // A run of actions in its own words: the actions in their order with their tiers, and what was undone.
 import type { Execution, Schemas } from '../../api/client';
-import { Empty, Section, StatusMark, Table, Time } from '../../parts/basics';
-import { plural } from '../../parts/words';
+import { Empty, Section, StatusMark, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
+import { plural, withoutColours } from '../../parts/words';
 
 interface ActionRow {
   actionId: string;
@@ -40,7 +41,7 @@ export function ActionRun({ execution }: { execution: Execution }) {
             { name: 'Attempts', isNumber: true, show: ({ attempts }) => attempts },
             { name: 'Started', show: ({ startedAtIso }) => <Time at={startedAtIso} /> },
             { name: 'Ended', show: ({ endedAtIso }) => <Time at={endedAtIso} /> },
-            { name: 'Error', isWide: true, show: ({ error }) => error && `${error.code}: ${error.message}` },
+            { name: 'Error', isWide: true, show: ({ error }) => error && withoutColours(`${error.code}: ${error.message}`) },
           ]}
         />
       </Section>
@@ -65,7 +66,7 @@ function Undone({ compensation }: { compensation: Schemas['Compensation'] }) {
           { name: 'Operation', show: ({ operation }) => operation && <code>{operation}</code> },
           { name: 'Outcome', show: ({ outcome }) => <Mark status={outcome} /> },
           { name: 'Attempts', isNumber: true, show: ({ attempts }) => attempts },
-          { name: 'Error', isWide: true, show: ({ error }) => error && `${error.code}: ${error.message}` },
+          { name: 'Error', isWide: true, show: ({ error }) => error && withoutColours(`${error.code}: ${error.message}`) },
         ]}
       />
     </Section>

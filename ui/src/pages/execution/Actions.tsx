@@ -52,7 +52,7 @@ function Cancel({ id, close }: { id: string; close: () => void }) {
   const [reason, setReason] = useState('');
   const [force, setForce] = useState(false);
   const [compensate, setCompensate] = useState(false);
-  const cancel = useChange(() => api.post(`/executions/${id}/cancel`, { reason: reason || 'cancelled on the page', force, compensate }), close);
+  const cancel = useChange(() => api.post(`/executions/${id}/cancel`, { reason: reason || 'cancelled on the page', force, compensate }), close, 'The cancellation was requested.');
   return (
     <Dialog
       title="Cancel the execution"
@@ -79,7 +79,7 @@ function Cancel({ id, close }: { id: string; close: () => void }) {
 
 function Pause({ id, close }: { id: string; close: () => void }) {
   const [reason, setReason] = useState('');
-  const pause = useChange(() => api.post(`/executions/${id}/pause`, reason ? { reason } : {}), close);
+  const pause = useChange(() => api.post(`/executions/${id}/pause`, reason ? { reason } : {}), close, 'The pause was requested.');
   return (
     <Dialog
       title="Pause the execution"
@@ -101,7 +101,7 @@ function Patch({ execution, close }: { execution: Execution; close: () => void }
   const context = (execution.view as { ctx?: object } | null | undefined)?.ctx ?? {};
   const [source, setSource] = useState('{}');
   const [wrong, setWrong] = useState<string>();
-  const patch = useChange((keys: unknown) => api.patch(`/executions/${execution.executionId}/context`, keys), close);
+  const patch = useChange((keys: unknown) => api.patch(`/executions/${execution.executionId}/context`, keys), close, 'The context was patched.');
   const send = () => {
     try {
       const keys: unknown = JSON.parse(source);

@@ -1,22 +1,35 @@
-import { useState } from 'react';
+import { useDeferredValue } from 'react';
 import { useEvents } from '../../api/executions';
+import { useAddress, useTyped } from '../../parts/address';
 import { Empty, More, Result, Time } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { pathText, plural } from '../../parts/words';
 
 export function Events({ id, step }: { id: string; step: string | undefined }) {
   const found = useEvents(id);
-  const [search, setSearch] = useState('');
+  const [, change] = useAddress();
+  const [search, setSearch] = useTyped('find');
+  const words = useDeferredValue(search);
   const all = found.data?.pages.flatMap((page) => page.events) ?? [];
-  const events = all.filter((event) => (!step || event.step === step) && `${event.event} ${event.step ?? ''}`.includes(search));
+  const events = all.filter((event) => (!step || event.step === step) && `${event.event} ${event.step ?? ''}`.includes(words));
   return (
     <>
       <div className="filters">
         <input type="search" aria-label="Search events" placeholder="step.failed …" value={search} onChange={(event) => setSearch(event.target.value)} />
-        {step && <span className="faint">of the step {step}</span>}
+        {step && (
+          <button type="button" onClick={() => change({ step: undefined })}>
+            step {step} ✕
+          </button>
+        )}
       </div>
       <Result of={found}>
-        {events.length === 0 && <Empty title={found.hasNextPage ? `No event matches among the first ${plural(all.length, 'event')}; later ones may.` : 'No event matches.'} />}
+        {events.length === 0 && (
+          <Empty title={found.hasNextPage ? `No event matches among the first ${plural(all.length, 'event')}; later ones may.` : 'No event matches.'}>
+            <button type="button" className="quiet" onClick={() => change({ find: undefined, step: undefined })}>
+              Show all events
+            </button>
+          </Empty>
+        )}
         <section className="steps" aria-label="Events">
           {events.map((event) => (
             <details key={event.sequence}>

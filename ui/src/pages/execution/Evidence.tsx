@@ -2,21 +2,22 @@
 import { useEffect, useState } from 'react';
 import type { Schemas } from '../../api/client';
 import { useEvidence } from '../../api/executions';
-import { Download, Empty, Loading, More, Result, StatusMark, Time } from '../../parts/basics';
+import { Empty, Loading, More, Result, StatusMark, Time } from '../../parts/basics';
+import { Download } from '../../parts/Download';
 import { Json } from '../../parts/Json';
 import { pathText, plural, shortId } from '../../parts/words';
 import { type Verdict, verify } from './verify';
 
 const MARKS: Record<string, string> = { Succeeded: 'completed', Failed: 'failed', Cancelled: 'cancelled', PartialSuccess: 'partial_success', Skipped: 'skipped', Held: 'paused', Refused: 'failed' };
 
-export function Evidence({ id }: { id: string }) {
+export function Evidence({ id, isOver }: { id: string; isOver: boolean }) {
   const found = useEvidence(id);
   const records = found.data?.pages.flatMap((page) => page.evidence) ?? [];
   const anchor = found.data?.pages.at(-1)?.anchor;
   return (
     <>
       <div className="filters">
-        <VerdictMark records={records} isWhole={!found.hasNextPage} anchor={anchor} />
+        <VerdictMark records={records} isRead={!found.hasNextPage} isWhole={isOver && !found.hasNextPage && !found.isFetching} anchor={anchor} />
         <Download path={`/executions/${id}/evidence`} query={{ format: 'jsonl' }} name={`${id}.evidence.jsonl`}>
           download the chain
         </Download>
@@ -51,24 +52,35 @@ export function Evidence({ id }: { id: string }) {
   );
 }
 
-function VerdictMark({ records, isWhole, anchor }: { records: readonly Schemas['Evidence'][]; isWhole: boolean; anchor: Schemas['Anchor'] | undefined }) {
+interface VerdictProps {
+  records: readonly Schemas['Evidence'][];
+  /** Whether all records that exist were read. */
+  isRead: boolean;
+  /** Whether the execution ended before they were read. */
+  isWhole: boolean;
+  anchor: Schemas['Anchor'] | undefined;
+}
+
+function VerdictMark({ records, isRead, isWhole, anchor }: VerdictProps) {
   const [verdict, setVerdict] = useState<Verdict>();
   const last = records.at(-1)?.hashSha256;
   useEffect(() => {
     let isCurrent = true;
-    void verify(records).then((found) => isCurrent && setVerdict(found));
+    verify({ records, anchor, isWhole })
+      .catch((error: unknown): Verdict => ({ isGood: undefined, reason: `The records could not be verified: ${error instanceof Error ? error.message : String(error)}` }))
+      .then((found) => isCurrent && setVerdict(found));
     return () => {
       isCurrent = false;
     };
     // The last hash depends on every record.
-  }, [last]);
+  }, [last, anchor, isWhole]);
   if (records.length === 0) return null;
   if (!verdict) return <Loading />;
   if (verdict.isGood === undefined) return <span className="faint">{verdict.reason}</span>;
   if (!verdict.isGood) return <StatusMark status="failed" text={`record ${verdict.evidenceId} is wrong: ${verdict.reason}`} />;
   return (
     <>
-      <StatusMark status="completed" text={`${plural(verdict.count, 'record')} verified${isWhole ? '' : ' of those shown'}`} />
+      <StatusMark status="completed" text={`${plural(verdict.count, 'record')} verified${isRead ? '' : ' of those shown'}`} />
       {anchor && <span className="faint">anchored by key {shortId(anchor.keyId)}</span>}
     </>
   );

@@ -7,7 +7,8 @@ import { useLive } from '../../api/live';
 import { planId, usePlan } from '../../api/plans';
 import { useCan } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Empty, Loading, More, Problem, Result, Section, StatusMark, Title } from '../../parts/basics';
+import { Empty, Loading, More, Problem, Result, Section, StatusMark, Title } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph, loadGraph } from '../../parts/LazyGraph';
 import { shortId } from '../../parts/words';
@@ -74,7 +75,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
         {live === 'waiting' && <span className="faint">connecting …</span>}
       </Title>
       <Facts execution={execution} />
-      {found.error && <Problem error={found.error} />}
+      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
       <WaitingFor execution={execution} />
       <Failures execution={execution} />
       <nav className="tabs" aria-label="Views of the execution">
@@ -94,7 +95,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
       {tab === 'logs' && <Logs execution={shown} step={step} />}
       {tab === 'children' && <Children id={id} />}
       {tab === 'events' && <Events id={id} step={step} />}
-      {tab === 'evidence' && <Evidence id={id} />}
+      {tab === 'evidence' && <Evidence id={id} isOver={shown.completedAt !== undefined} />}
       {step && (tab === 'graph' || tab === 'timeline') && <StepPanel execution={shown} step={step} choose={choose} />}
     </>
   );
@@ -105,10 +106,11 @@ const GraphTab = memo(function GraphTab({ execution, chosen, choose }: { executi
   const marked = useMemo(() => graph.data && markWaiting(graph.data, execution.waitingFor), [graph.data, execution.waitingFor]);
   // Inputs of the user come first; a large graph follows.
   const shown = useDeferredValue(marked);
+  const started = useMemo(() => new Map(execution.nodeExecutions.flatMap(({ nodeId, childExecutionId }) => (childExecutionId ? [[nodeId, childExecutionId] as const] : []))), [execution.nodeExecutions]);
   if (!shown) return graph.error ? <Problem error={graph.error} retry={() => void graph.refetch()} /> : <Loading />;
   return (
     <>
-      <LazyGraph graph={shown} chosen={chosen} choose={choose} />
+      <LazyGraph graph={shown} chosen={chosen} choose={choose} started={started} />
       {!chosen && <p className="faint">Choose a step to see its result, its iterations, and why it is in its state.</p>}
     </>
   );

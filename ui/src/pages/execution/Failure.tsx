@@ -1,6 +1,8 @@
+import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, ExecutionError } from '../../api/client';
-import { pathText, withoutColours } from '../../parts/words';
+import { Json } from '../../parts/Json';
+import { duration, pathText, text, withoutColours } from '../../parts/words';
 
 const SHOWN_MAX = 5;
 
@@ -33,8 +35,10 @@ export function Failure({ error }: { error: ExecutionError }) {
       </strong>
       <pre>{withoutColours(error.message)}</pre>
       <p className="faint">
+        {error.httpStatus && `HTTP status ${error.httpStatus} · `}
         {error.attempt && `attempt ${error.attempt} · `}
         {error.retryable ? 'another attempt may succeed' : 'it is not retried by itself'}
+        {error.retryAfterMs !== undefined && ` · the server asked to wait ${duration(error.retryAfterMs)}`}
         {error.failedIterations && ` · iterations ${error.failedIterations.join(', ')}`}
         {error.childExecutionId && (
           <>
@@ -43,6 +47,28 @@ export function Failure({ error }: { error: ExecutionError }) {
           </>
         )}
       </p>
+      <ErrorDetails error={error} />
     </div>
+  );
+}
+
+/** All that is known about an error. It is rendered when it is opened. */
+function ErrorDetails({ error }: { error: ExecutionError }) {
+  const [isOpen, setOpen] = useState(false);
+  const { stack, ...rest } = error;
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="faint">details of the error</summary>
+      {isOpen && (
+        <>
+          <Json value={rest} label="the error" />
+          {stack !== undefined && (
+            <pre tabIndex={0} role="region" aria-label="Stack of the error">
+              {withoutColours(text(stack))}
+            </pre>
+          )}
+        </>
+      )}
+    </details>
   );
 }

@@ -1,7 +1,8 @@
 // A long list of log lines. Only blocks of lines near the visible part are in the document; the others are empty boxes of their height.
-import { type KeyboardEvent, memo, startTransition, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type PointerEvent, startTransition, useEffect, useMemo, useRef, useState } from 'react';
 import type { Schemas } from '../../api/client';
 import { clock, exact, withoutColours } from '../../parts/words';
+import { lineData } from './lineText';
 
 type LogLine = Schemas['Entry'];
 
@@ -15,6 +16,8 @@ const MARGIN = '400px 0px';
 /** A view this near to the end is at the end. */
 const END_PX = 40;
 const UP = ['ArrowUp', 'PageUp', 'Home'];
+/** Characters of the data of a line. A search finds the rest, too. */
+const DATA_MAX = 400;
 
 interface Block {
   key: string;
@@ -67,13 +70,21 @@ export const LogLines = memo(function LogLines({ lines, hasStep, isFollowing, le
     return () => resized.disconnect();
   }, [isFollowing]);
   const press = (event: KeyboardEvent) => isFollowing && UP.includes(event.key) && leave();
-  const touch = () => {
+  const isHeld = useRef(false);
+  const leaveAbove = () => {
     const own = box.current;
     if (isFollowing && own && own.scrollHeight - own.scrollTop - own.clientHeight > END_PX) leave();
   };
+  // A scroll bar that is dragged reports its beginning, and not always its end.
+  const hold = {
+    onPointerDown: () => (isHeld.current = true),
+    onPointerUp: () => (isHeld.current = false),
+    onPointerMove: ({ buttons }: PointerEvent) => (isHeld.current &&= buttons !== 0),
+    onScroll: () => isHeld.current && leaveAbove(),
+  };
   // Hundreds of lines a second are not read aloud.
   return (
-    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onWheel={({ deltaY }) => isFollowing && deltaY < 0 && leave()} onTouchMove={touch} onKeyDown={press}>
+    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onWheel={({ deltaY }) => isFollowing && deltaY < 0 && leave()} onTouchMove={leaveAbove} onKeyDown={press} {...hold}>
       {lines.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX.toLocaleString('en')} of {lines.length.toLocaleString('en')} lines are shown. Search for others.</p>}
       <div ref={inner}>
         {observer && blocks.map((block, place) => <LineBlock key={block.key} block={block} hasStep={hasStep} observer={observer} isLast={place === blocks.length - 1} />)}
@@ -119,6 +130,7 @@ const LineBlock = memo(function LineBlock({ block: { lines }, hasStep, observer,
 
 /** A line never changes: only new ones are rendered when more arrive. */
 const Line = memo(function Line({ line, hasStep }: { line: LogLine; hasStep: boolean }) {
+  const data = lineData(line);
   return (
     <div className={`line ${line.level}`}>
       <time dateTime={line.timestamp} title={exact(line.timestamp)}>
@@ -126,6 +138,7 @@ const Line = memo(function Line({ line, hasStep }: { line: LogLine; hasStep: boo
       </time>{' '}
       <span className="level">{line.level}</span> {line.nodeName && hasStep && <span className="faint">{line.nodeName} </span>}
       {withoutColours(line.message)}
+      {data && <span className="faint"> {data.length > DATA_MAX ? `${data.slice(0, DATA_MAX)} …` : data}</span>}
     </div>
   );
 });

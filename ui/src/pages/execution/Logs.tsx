@@ -1,18 +1,29 @@
 // Log lines of an execution or of one step: followed while it runs, searched, always as text.
-import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import type { Execution, Schemas } from '../../api/client';
 import { useLogs } from '../../api/executions';
 import { useAddress, useTyped } from '../../parts/address';
-import { Copy, Empty, More, Result } from '../../parts/basics';
-import { plural, withoutColours } from '../../parts/words';
+import { Empty, More, Result } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { plural } from '../../parts/words';
 import { LogLines } from './LogLines';
+import { lineText } from './lineText';
 
 type Page = Schemas['Logs'];
 type LogLine = Schemas['Entry'];
 
 const LEVELS = ['debug', 'info', 'warn', 'error'];
-/** A search reads on by itself up to this number of pages. */
+/** A search reads on by itself by this number of pages. */
 const SEARCHED_MAX = 40;
+
+// Texts of lines as they are searched: made once, so that a typed letter only compares.
+const texts = new WeakMap<LogLine, string>();
+
+function searchedText(line: LogLine): string {
+  const found = texts.get(line) ?? lineText(line).toLowerCase();
+  texts.set(line, found);
+  return found;
+}
 
 /** The lines with the words. A page that has not changed is not searched again. */
 function useMatching(pages: readonly Page[], words: string): LogLine[] {
@@ -20,7 +31,7 @@ function useMatching(pages: readonly Page[], words: string): LogLine[] {
   return useMemo(() => {
     if (!words) return pages.flatMap(({ logs }) => logs);
     return pages.flatMap((page) => {
-      const found = known.get(page) ?? page.logs.filter(({ message }) => message.toLowerCase().includes(words));
+      const found = known.get(page) ?? page.logs.filter((line) => searchedText(line).includes(words));
       known.set(page, found);
       return found;
     });
@@ -37,12 +48,14 @@ export const Logs = memo(function Logs({ execution, step }: { execution: Executi
   const found = useLogs(execution.executionId, step, level, isOver);
   const [isFollowing, setFollowing] = useState(!isOver);
   const leave = useCallback(() => setFollowing(false), []);
+  useEnd(isOver, found.refetch);
   // Typing comes first; the lines follow.
   const words = useDeferredValue(search).toLowerCase();
   const pages = useDeferredValue(found.data?.pages ?? NO_PAGES);
   const lines = useMatching(pages, words);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
-  const wantsMore = hasNextPage && !isFetchingNextPage && (isFollowing || (words !== '' && pages.length < SEARCHED_MAX));
+  const [searchedMax, setSearchedMax] = useState(SEARCHED_MAX);
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = found;
+  const wantsMore = hasNextPage && !isFetchingNextPage && !isFetchNextPageError && (isFollowing || (words !== '' && pages.length < searchedMax));
   useEffect(() => {
     if (wantsMore) void fetchNextPage();
   }, [wantsMore, fetchNextPage]);
@@ -57,16 +70,47 @@ export const Logs = memo(function Logs({ execution, step }: { execution: Executi
         <label>
           <input type="checkbox" checked={isFollowing} onChange={(event) => setFollowing(event.target.checked)} /> Follow
         </label>
-        <Copy text={() => lines.map(({ timestamp, message }) => `${timestamp} ${withoutColours(message)}`).join('\n')} label="Copy lines" />
+        <Copy text={() => lines.map((line) => `${line.timestamp} ${lineText(line)}`).join('\n')} label="Copy lines" />
       </div>
       <Result of={found}>
-        {lines.length === 0 && <Empty title={noLine(words, read, hasNextPage)} />}
+        {lines.length === 0 && (
+          <Empty title={noLine(words, read, hasNextPage)}>
+            {(words || level || step) && (
+              <button type="button" className="quiet" onClick={() => change({ find: undefined, level: undefined, step: undefined })}>
+                Show all lines
+              </button>
+            )}
+          </Empty>
+        )}
+        {words !== '' && hasNextPage && !wantsMore && !isFetchingNextPage && (
+          <p className="note">
+            The first {plural(read, 'line')} were searched; there are more.{' '}
+            <button
+              type="button"
+              onClick={() => {
+                setSearchedMax(pages.length + SEARCHED_MAX);
+                void fetchNextPage();
+              }}
+            >
+              Search on
+            </button>
+          </p>
+        )}
         <LogLines lines={lines} hasStep={!step} isFollowing={isFollowing} leave={leave} />
       </Result>
-      {!isFollowing && <More of={found} />}
+      {!isFollowing && words === '' && <More of={found} />}
     </>
   );
 });
+
+/** Reads all again after the end: lines that arrived late may be within pages that were read before. */
+function useEnd(isOver: boolean, read: () => unknown): void {
+  const wasOver = useRef(isOver);
+  useEffect(() => {
+    if (isOver && !wasOver.current) void read();
+    wasOver.current = isOver;
+  }, [isOver, read]);
+}
 
 function noLine(words: string, read: number, hasMore: boolean): string {
   if (hasMore) return `No line matches among the first ${plural(read, 'line')}; later ones may.`;

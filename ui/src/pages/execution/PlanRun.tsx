@@ -3,7 +3,9 @@ import { Link } from 'wouter';
 import type { Execution } from '../../api/client';
 import { type PlanArtifact, type PlanExecutionStatus, type PlanInput, type PlanOutput, type PlanStepStatus, type Plan, usePlanExecution } from '../../api/plans';
 import { useAddress } from '../../parts/address';
-import { Download, Empty, Loading, Problem, Section, StatusMark, Table } from '../../parts/basics';
+import { Empty, Loading, Problem, Section, StatusMark } from '../../parts/basics';
+import { Download } from '../../parts/Download';
+import { Table } from '../../parts/Table';
 import { Json } from '../../parts/Json';
 import { bytes, text, withoutColours } from '../../parts/words';
 import { useCourse } from './course';
@@ -68,7 +70,7 @@ export function PlanRun({ execution, plan }: { execution: Execution; plan: Plan 
           )
         }
       >
-        {steps.length === 0 && <Empty title="No step matches." />}
+        {steps.length === 0 && <Empty title={chosen ? 'The plan has no such step: choose another one in the graph.' : 'It has no steps.'} />}
         <div className="steps">
           {steps.slice(0, STEPS_MAX).map((step) => (
             <Step key={step.id} execution={execution} step={step} isOpen={steps.length === 1} />

@@ -28,6 +28,7 @@ export function Retry({ id, from, version, close }: RetryProps) {
   const retry = useChange(
     () => api.post<Schemas['Retried']>(`/executions/${id}/retry`, body),
     ({ executionId }) => navigate(`/executions/${executionId}`),
+    'A new execution was started.',
   );
   const found = preview.data;
   return (
@@ -50,7 +51,7 @@ export function Retry({ id, from, version, close }: RetryProps) {
         </div>
       )}
       {preview.isPending && <Loading />}
-      {preview.error && <Problem error={preview.error} />}
+      {preview.error && <Problem error={preview.error} retry={() => void preview.refetch()} />}
       {found && <PreviewList found={found} />}
       {retry.error && <Problem error={retry.error} />}
     </Dialog>

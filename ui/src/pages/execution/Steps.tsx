@@ -1,7 +1,8 @@
 // The firings of the steps: why each is in its state, its result, and its iterations.
-import { memo, useState } from 'react';
+import { memo, useDeferredValue, useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, NodeExecution } from '../../api/client';
+import { useAddress, useTyped } from '../../parts/address';
 import { Empty, Section, StatusMark } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { pathText, plural } from '../../parts/words';
@@ -23,19 +24,23 @@ interface StepsProps {
 export const Steps = memo(function Steps({ execution, chosen, choose }: StepsProps) {
   const course = useCourse(execution);
   const { graph } = course;
-  const [search, setSearch] = useState('');
-  const [status, setStatus] = useState('');
-  const isShown = (name: string, of: string) => name.toLowerCase().includes(search.toLowerCase()) && (!status || of === status);
+  const [search, setSearch] = useTyped('find');
+  const [query, change] = useAddress();
+  const status = query.get('status') ?? '';
+  // Typing comes first; the steps follow.
+  const words = useDeferredValue(search).toLowerCase();
+  const isShown = (name: string, of: string) => name.toLowerCase().includes(words) && (!status || of === status);
   const nodes = execution.nodeExecutions.filter((node) => (!chosen || node.nodeId === chosen) && isShown(node.nodeName, node.status));
   const run = new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId));
-  const others = (graph?.nodes ?? []).filter(({ id, name }) => !run.has(id) && (!chosen || id === chosen) && isShown(name, 'pending'));
+  // Steps whose firings are left out of the answer ran.
+  const others = (graph?.nodes ?? []).filter(({ id, name, state }) => !run.has(id) && !state?.firings && (!chosen || id === chosen) && isShown(name, 'pending'));
   return (
     <>
       <form className="filters" onSubmit={(event) => event.preventDefault()}>
         <input type="search" aria-label="Search steps" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
         <label>
           Status
-          <select value={status} onChange={(event) => setStatus(event.target.value)}>
+          <select value={status} onChange={(event) => change({ status: event.target.value })}>
             <option value="">any</option>
             {STATUSES.map((name) => (
               <option key={name}>{name}</option>
@@ -48,6 +53,7 @@ export const Steps = memo(function Steps({ execution, chosen, choose }: StepsPro
           </button>
         )}
       </form>
+      <Omitted execution={execution} step={chosen} />
       <section className="steps" aria-label="Steps">
         {nodes.slice(-SHOWN_MAX).map((node) => (
           <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
@@ -62,13 +68,30 @@ export const Steps = memo(function Steps({ execution, chosen, choose }: StepsPro
             </summary>
           </details>
         ))}
-        {nodes.length + others.length === 0 && <Empty title="No step matches." />}
+        {nodes.length + others.length === 0 && (
+          <Empty title="No step matches.">
+            <button type="button" className="quiet" onClick={() => change({ find: undefined, status: undefined, step: undefined })}>
+              Show all steps
+            </button>
+          </Empty>
+        )}
         {nodes.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX} of {plural(nodes.length, 'firing')} are shown. Search for a step to see others.</p>}
         {others.length > SHOWN_MAX && <p className="faint">The first {SHOWN_MAX} of {plural(others.length, 'step')} that did not run are shown.</p>}
       </section>
     </>
   );
 });
+
+/** The answer of a large execution has only its newest firings. */
+function Omitted({ execution: { executionId, shortened }, step }: { execution: Execution; step: string | undefined }) {
+  if (!shortened?.nodeExecutions) return null;
+  return (
+    <p className="note">
+      The oldest {plural(shortened.nodeExecutions, 'firing or iteration', 'firings and iterations')} of this execution {shortened.nodeExecutions === 1 ? 'is' : 'are'} not listed here.{' '}
+      <Link href={`/executions/${executionId}/events${step ? `?step=${encodeURIComponent(step)}` : ''}`}>Its events</Link> have all of them.
+    </p>
+  );
+}
 
 /** What is known about one step, under the graph or the timeline. */
 interface PanelProps {
@@ -82,6 +105,7 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
   const { graph } = course;
   const nodes = execution.nodeExecutions.filter(({ nodeId }) => nodeId === step);
   const shown = nodes.slice(-SHOWN_MAX);
+  const firings = graph?.nodes.find(({ id }) => id === step)?.state?.firings ?? 0;
   return (
     <Section
       title={graph?.nodes.find(({ id }) => id === step)?.name ?? step}
@@ -99,7 +123,8 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
           <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
         ))}
       </div>
-      {nodes.length === 0 && <p>{unreached(step, course)}</p>}
+      {nodes.length === 0 && (firings > 0 ? <p>It ran: {plural(firings, 'firing')}.</p> : <p>{unreached(step, course)}</p>)}
+      <Omitted execution={execution} step={step} />
       {nodes.length > shown.length && <p className="faint">The newest {shown.length} of {plural(nodes.length, 'firing')} are shown.</p>}
     </Section>
   );

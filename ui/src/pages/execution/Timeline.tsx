@@ -1,20 +1,17 @@
 // Where the time went: a row for each firing and iteration, with its attempts, backoffs and waits. A part of it can be enlarged.
-import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { memo, useEffect, useMemo, useState } from 'react';
 import type { Execution } from '../../api/client';
 import { useEvents } from '../../api/executions';
-import { Loading, Problem, Section, Table, useNow } from '../../parts/basics';
+import { Loading, Problem, Section, useNow } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { duration, exact, plural } from '../../parts/words';
-import { finish, type Row, rowsOf, type Segment, shares } from './segments';
+import { executionRow, finish, type Row, rowsOf, type Segment, shares } from './segments';
+import { Axis, type Span, useZoom, Zoom } from './TimelineZoom';
 
 const ROWS_MAX = 400;
+/** Pages of events that are read without being asked for. */
 const PAGES_MAX = 20;
-const TICKS = 5;
-const LEGEND = { completed: 'succeeded', failed: 'failed', running: 'runs', backoff: 'backoff', waiting: 'waits', loop: 'loop' } as const;
-
-interface Span {
-  from: number;
-  to: number;
-}
+const LEGEND = { completed: 'succeeded', failed: 'failed', cancelled: 'stopped', running: 'runs', queued: 'queued', backoff: 'backoff', waiting: 'waits', loop: 'loop' } as const;
 
 interface TimelineProps {
   execution: Execution;
@@ -24,19 +21,32 @@ interface TimelineProps {
 
 export const Timeline = memo(function Timeline({ execution, chosen, choose }: TimelineProps) {
   const found = useEvents(execution.executionId);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = found;
   const pages = found.data?.pages;
-  const wantsMore = hasNextPage && !isFetchingNextPage && (pages?.length ?? 0) < PAGES_MAX;
+  const [pagesMax, setPagesMax] = useState(PAGES_MAX);
+  const wantsMore = hasNextPage && !isFetchingNextPage && !isFetchNextPageError && (pages?.length ?? 0) < pagesMax;
   useEffect(() => {
     if (wantsMore) void fetchNextPage();
   }, [wantsMore, fetchNextPage]);
-  const rows = useMemo(() => finish(rowsOf(pages?.flatMap(({ events }) => events) ?? []), execution), [pages, execution]);
+  const events = useMemo(() => pages?.flatMap((page) => page.events) ?? [], [pages]);
+  const completedAt = execution.completedAt === undefined ? undefined : Date.parse(execution.completedAt);
+  // What happened after the last event that was read is not known.
+  const readUntil = hasNextPage ? Date.parse(events.at(-1)?.timestamp ?? execution.createdAt) : undefined;
+  const rows = useMemo(() => {
+    const own = executionRow(execution, events);
+    return finish([...(own ? [own] : []), ...rowsOf(events)], readUntil ?? completedAt, readUntil === undefined);
+  }, [events, execution, readUntil, completedAt]);
   // Nothing of an execution that ended grows.
-  const now = useNow(execution.completedAt === undefined ? undefined : Date.parse(execution.completedAt));
-  const whole: Span = { from: Date.parse(execution.startedAt ?? execution.createdAt), to: now };
-  const [zoom, setZoom] = useState<Span>();
+  const now = useNow(completedAt);
+  const begin = Date.parse(execution.createdAt);
+  const whole: Span = { from: begin, to: now };
+  const [zoom, setZoom] = useZoom(begin);
   const shown = useMemo(() => zoom ?? { from: whole.from, to: Math.max(whole.to, whole.from + 1) }, [zoom, whole.from, whole.to]);
   const visible = rows.filter(({ segments }) => segments.some(({ from, to = now }) => to >= shown.from && from <= shown.to));
+  const readOn = () => {
+    setPagesMax((pages?.length ?? 0) + PAGES_MAX);
+    void fetchNextPage();
+  };
   if (found.error && !found.data) return <Problem error={found.error} retry={() => void found.refetch()} />;
   if (found.isPending) return <Loading />;
   return (
@@ -50,15 +60,23 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
         </div>
         <ol>
           {visible.slice(0, ROWS_MAX).map((row) => (
-            <li key={row.key} className={row.step === chosen ? 'chosen' : undefined}>
+            <li key={row.key} className={chosen !== undefined && row.step === chosen ? 'chosen' : undefined}>
               <Line row={row} shown={shown} now={now} choose={choose} />
             </li>
           ))}
         </ol>
         {visible.length > ROWS_MAX && <p className="faint">The first {ROWS_MAX} of {plural(visible.length, 'row')} are shown: enlarge a part to see others.</p>}
-        {hasNextPage && !wantsMore && !isFetchingNextPage && <p className="faint">The timeline ends here: the execution has more events than it shows.</p>}
       </div>
-      <Costs rows={rows} now={now} />
+      {readUntil !== undefined && !wantsMore && !isFetchingNextPage && (
+        <p className="note">
+          The first {plural(events.length, 'event')} are shown, up to {exact(new Date(readUntil).toISOString())}; the execution has more.{' '}
+          <button type="button" onClick={readOn}>
+            Read more events
+          </button>
+        </p>
+      )}
+      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
+      <Costs rows={rows} now={now} until={readUntil} />
     </Section>
   );
 });
@@ -68,9 +86,7 @@ const Line = memo(function Line({ row, shown, now, choose }: { row: Row; shown: 
   const told = row.segments.map(({ what, kind, from, to = now }) => `${what}: ${LEGEND[kind]}, ${duration(to - from)}`).join('; ');
   return (
     <div className="line-row">
-      <button type="button" className={`quiet${row.depth > 0 ? ' faint' : ''}`} onClick={() => choose(row.step)} title={row.name}>
-        {row.name}
-      </button>
+      <RowName row={row} choose={choose} />
       <div className="track">
         <svg width="100%" height="18" role="img" aria-label={told}>
           {row.segments.map((segment, place) => (
@@ -82,6 +98,15 @@ const Line = memo(function Line({ row, shown, now, choose }: { row: Row; shown: 
     </div>
   );
 });
+
+function RowName({ row: { step, name, depth }, choose }: { row: Row; choose: (id: string) => void }) {
+  if (step === undefined) return <span>{name}</span>;
+  return (
+    <button type="button" className={`quiet${depth > 0 ? ' faint' : ''}`} onClick={() => choose(step)} title={name}>
+      {name}
+    </button>
+  );
+}
 
 function Bar({ segment: { kind, from, to, what }, shown, now }: { segment: Segment; shown: Span; now: number }) {
   const length = shown.to - shown.from;
@@ -115,88 +140,13 @@ function Legend() {
   );
 }
 
-interface ZoomProps {
-  whole: Span;
-  shown: Span;
-  set: (span: Span | undefined) => void;
-}
-
-function Zoom({ whole, shown, set, isZoomed }: ZoomProps & { isZoomed: boolean }) {
-  const length = shown.to - shown.from;
-  const scale = (factor: number) => {
-    const middle = (shown.from + shown.to) / 2;
-    const half = Math.max((length * factor) / 2, 1);
-    if (half * 2 >= whole.to - whole.from) set(undefined);
-    else set({ from: middle - half, to: middle + half });
-  };
-  const move = (share: number) => set({ from: shown.from + length * share, to: shown.to + length * share });
-  return (
-    <span className="row">
-      <button type="button" aria-label="Earlier" onClick={() => move(-0.5)} disabled={!isZoomed}>
-        ←
-      </button>
-      <button type="button" aria-label="Later" onClick={() => move(0.5)} disabled={!isZoomed}>
-        →
-      </button>
-      <button type="button" aria-label="Zoom out" onClick={() => scale(2)} disabled={!isZoomed}>
-        −
-      </button>
-      <button type="button" aria-label="Zoom in" onClick={() => scale(0.5)}>
-        +
-      </button>
-      <button type="button" onClick={() => set(undefined)} disabled={!isZoomed}>
-        All
-      </button>
-    </span>
-  );
-}
-
-/** Times above the rows. Dragging over them enlarges that part. */
-function Axis({ whole, shown, set }: ZoomProps) {
-  const axis = useRef<HTMLDivElement>(null);
-  const [drag, setDrag] = useState<Span>();
-  const length = shown.to - shown.from;
-  const share = (event: PointerEvent) => {
-    const box = axis.current?.getBoundingClientRect();
-    return box ? Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1) : 0;
-  };
-  const end = () => {
-    if (drag && Math.abs(drag.to - drag.from) > 0.01) {
-      const [one, other] = [drag.from, drag.to].sort((a, b) => a - b) as [number, number];
-      set({ from: shown.from + one * length, to: shown.from + other * length });
-    }
-    setDrag(undefined);
-  };
-  return (
-    <div
-      ref={axis}
-      className="axis"
-      aria-hidden="true"
-      onPointerDown={(event) => {
-        event.currentTarget.setPointerCapture(event.pointerId);
-        setDrag({ from: share(event), to: share(event) });
-      }}
-      onPointerMove={(event) => drag && setDrag({ from: drag.from, to: share(event) })}
-      onPointerUp={end}
-      onPointerCancel={() => setDrag(undefined)}
-    >
-      {drag && <div className="select" style={{ left: `${Math.min(drag.from, drag.to) * 100}%`, width: `${Math.abs(drag.to - drag.from) * 100}%` }} />}
-      {Array.from({ length: TICKS }, (_, tick) => (
-        <span key={tick} style={{ left: `${((tick + 0.5) / TICKS) * 100}%` }}>
-          {duration(shown.from + ((tick + 0.5) / TICKS) * length - whole.from)}
-        </span>
-      ))}
-    </div>
-  );
-}
-
-function Costs({ rows, now }: { rows: readonly Row[]; now: number }) {
+function Costs({ rows, now, until }: { rows: readonly Row[]; now: number; until: number | undefined }) {
   const found = shares(rows, now).slice(0, 10);
   if (found.length === 0) return null;
   const cell = (ms: number) => (ms > 0 ? duration(ms) : '');
   return (
     <>
-      <h3>Where the time went</h3>
+      <h3>Where the time went{until !== undefined && `, up to ${exact(new Date(until).toISOString())}`}</h3>
       <Table
         rows={found}
         rowKey={({ step }) => step}

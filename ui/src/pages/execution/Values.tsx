@@ -1,8 +1,11 @@
 // Input, output and context of an execution, and its large values to download.
+import { useMemo } from 'react';
 import type { Execution } from '../../api/client';
-import { Download, Section, Table } from '../../parts/basics';
+import { Section } from '../../parts/basics';
+import { Download } from '../../parts/Download';
+import { Table } from '../../parts/Table';
 import { Json } from '../../parts/Json';
-import { bytes } from '../../parts/words';
+import { bytes, pathText } from '../../parts/words';
 
 interface Reference {
   place: string;
@@ -16,7 +19,7 @@ const FOUND_MAX = 200;
 
 export function Values({ execution }: { execution: Execution }) {
   const context = (execution.view as { ctx?: object } | null | undefined)?.ctx;
-  const references = findReferences(execution);
+  const references = useMemo(() => findReferences(execution), [execution]);
   return (
     <>
       <div className="columns">
@@ -63,6 +66,10 @@ function findReferences({ inputs, outputs, nodeExecutions, view }: Execution): R
   search(inputs, 'input');
   search(outputs, 'output');
   search((view as { ctx?: object } | null | undefined)?.ctx, 'context');
-  for (const { nodeId, firing, output } of nodeExecutions) search(output, firing > 1 ? `${nodeId}#${firing}` : nodeId);
+  for (const { nodeId, firing, path, output, iterations = [] } of nodeExecutions) {
+    const place = `${nodeId}${pathText(path)}${firing > 1 ? `#${firing}` : ''}`;
+    search(output, place);
+    for (const iteration of iterations) search(iteration.output, `${place}[${iteration.index}]`);
+  }
   return found;
 }

@@ -1,8 +1,9 @@
 // What an execution waits for, with the answer in place.
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useId, useState } from 'react';
 import { Link } from 'wouter';
 import { api, type Execution, type Waiting } from '../../api/client';
-import { useCan, useChange } from '../../api/shared';
+import { useExecutionStatus } from '../../api/executions';
+import { useCan, useChange, useSession } from '../../api/shared';
 import { Problem, Time } from '../../parts/basics';
 import { AnswerForm } from '../../parts/TaskList';
 import { pathText, text } from '../../parts/words';
@@ -15,15 +16,25 @@ export function WaitingFor({ execution }: { execution: Asking }) {
   if (waiting.length === 0) return null;
   return (
     <div role="group" aria-label="Waiting for people">
-      {waiting.map((one) => (
-        <Wait key={waitKey(one)} execution={execution} waiting={one} />
+      {withKeys(waiting).map(([key, one]) => (
+        <Wait key={key} execution={execution} waiting={one} />
       ))}
     </div>
   );
 }
 
-/** What a form is about: the text in it stays with it when another wait ends. */
-export const waitKey = ({ kind, childId, nodeId, actionId, path, since }: Waiting): string => [kind, childId, actionId ?? nodeId, pathText(path), since].join(' ');
+/** The waits with what their forms are about: a text in a form stays with it when another wait ends. Several tokens may wait at one gate since the same
+ * time; their number tells them apart. */
+export function withKeys(waits: readonly Waiting[]): [string, Waiting][] {
+  const counts = new Map<string, number>();
+  return waits.map((wait) => {
+    const { kind, childId, nodeId, actionId, path, since } = wait;
+    const key = [kind, childId, actionId ?? nodeId, pathText(path), since].join(' ');
+    const number = (counts.get(key) ?? 0) + 1;
+    counts.set(key, number);
+    return [`${key} ${number}`, wait];
+  });
+}
 
 interface WaitProps {
   execution: Asking;
@@ -36,9 +47,10 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
   const answered = waiting.childId ?? execution.executionId;
   const { kind } = waiting;
   const action = waiting.actionId ?? `${waiting.nodeId ?? ''}${pathText(waiting.path)}`;
+  const title = useId();
   return (
-    <div className="answer">
-      <strong>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting, execution)}</strong>
+    <div className="answer" role="group" aria-labelledby={title}>
+      <strong id={title}>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting, execution)}</strong>
       <p className="faint">
         {aside}
         {waiting.nodeName && `${waiting.nodeName} · `}
@@ -57,15 +69,34 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
           </>
         )}
       </p>
-      {(kind === 'approval' || kind === 'manual') && <AnswerForm execution={answered} action={action} kind={kind} />}
+      {(kind === 'approval' || kind === 'manual') && <Answer execution={answered} action={action} kind={kind} waiting={waiting} />}
       {kind === 'pause' && <Resume execution={answered} />}
       {kind === 'gate' && <PatchContext execution={answered} keys={waiting.reads ?? []} />}
     </div>
   );
 }
 
+interface AnswerProps {
+  execution: string;
+  action: string;
+  kind: 'approval' | 'manual';
+  waiting: Waiting;
+}
+
+/** The form for those who may answer: they get the token of the task. The token of a long question in a child is in the view of the child. */
+function Answer({ execution, action, kind, waiting }: AnswerProps) {
+  const { childId, completionToken, approvers } = waiting;
+  const session = useSession().data;
+  const canRun = useCan('execute');
+  const child = useExecutionStatus(execution, canRun && childId !== undefined && completionToken === undefined).data;
+  const own = completionToken ? waiting : child?.waitingFor?.find((one) => one.actionId === action);
+  const isNamed = Array.isArray(approvers) && session !== undefined && [session.id, session.role, ...session.roles].some((name) => approvers.includes(name));
+  if (canRun && (own?.completionToken || isNamed)) return <AnswerForm execution={execution} action={action} kind={kind} />;
+  return null;
+}
+
 function Resume({ execution }: { execution: string }) {
-  const resume = useChange(() => api.post(`/executions/${execution}/resume`, {}));
+  const resume = useChange(() => api.post(`/executions/${execution}/resume`, {}), undefined, 'Resumed.');
   if (!useCan('execute')) return null;
   return (
     <>
@@ -80,7 +111,11 @@ function Resume({ execution }: { execution: string }) {
 /** Sets the keys of the context that a gate reads; the gate is then evaluated again. */
 function PatchContext({ execution, keys }: { execution: string; keys: readonly string[] }) {
   const [values, setValues] = useState<Record<string, string>>({});
-  const patch = useChange(() => api.patch(`/executions/${execution}/context`, Object.fromEntries(Object.entries(values).map(([key, value]) => [key, parsed(value)]))));
+  const patch = useChange(
+    () => api.patch(`/executions/${execution}/context`, Object.fromEntries(Object.entries(values).map(([key, value]) => [key, parsed(value)]))),
+    undefined,
+    'Set in the context.',
+  );
   if (!useCan('execute')) return null;
   return (
     <form

@@ -2,7 +2,7 @@
 import type { Execution, PublicEvent } from '../../api/client';
 import { pathText } from '../../parts/words';
 
-export type SegmentKind = 'completed' | 'failed' | 'running' | 'backoff' | 'waiting' | 'loop';
+export type SegmentKind = 'completed' | 'failed' | 'cancelled' | 'running' | 'queued' | 'backoff' | 'waiting' | 'loop';
 
 export interface Segment {
   kind: SegmentKind;
@@ -14,7 +14,8 @@ export interface Segment {
 
 export interface Row {
   key: string;
-  step: string;
+  /** Absent in the row of the execution itself. */
+  step?: string;
   name: string;
   depth: number;
   segments: Segment[];
@@ -50,12 +51,15 @@ const ENDS: Record<string, SegmentKind> = {
   'loop.iteration.done': 'completed',
   'step.failed': 'failed',
   'loop.iteration.failed': 'failed',
+  'step.cancelled': 'cancelled',
   'step.skipped': 'completed',
   'loop.done': 'loop',
   'step.completed_manually': 'waiting',
   'token.admitted': 'waiting',
   'child.ended': 'completed',
 };
+
+const WORK: ReadonlySet<SegmentKind> = new Set(['running', 'completed', 'failed', 'cancelled']);
 
 export function rowsOf(events: readonly PublicEvent[]): Row[] {
   const rows = new Map<string, Row>();
@@ -91,16 +95,32 @@ function countTry(rows: Map<string, Row>, event: PublicEvent): void {
 /** Ends the segment that lasts. Work has the colour of its result; a wait or a loop keeps its own. */
 function close(row: Row, at: number, end: SegmentKind | undefined): void {
   const last = row.segments.at(-1);
-  if (!last || last.to !== undefined) return;
-  last.to = at;
-  if (last.kind === 'running') last.kind = end === 'failed' ? 'failed' : 'completed';
+  if (!last) return;
+  const isLasting = last.to === undefined;
+  last.to ??= at;
+  // The end of a child is followed by the result of the step that started it.
+  if (WORK.has(last.kind) && (isLasting || end === 'failed' || end === 'cancelled')) last.kind = end === 'failed' || end === 'cancelled' ? end : 'completed';
 }
 
-/** An execution that ended leaves nothing that lasts. */
-export function finish(rows: Row[], execution: Execution): Row[] {
-  const end = execution.completedAt && Date.parse(execution.completedAt);
-  if (!end) return rows;
-  return rows.map((row) => ({ ...row, segments: row.segments.map((segment) => (segment.to === undefined ? { ...segment, to: end } : segment)) }));
+/** The time until an execution began, and its pauses. Undefined if there are none. */
+export function executionRow({ createdAt, startedAt, completedAt }: Execution, events: readonly PublicEvent[]): Row | undefined {
+  const segments: Segment[] = [];
+  const begin = startedAt ?? completedAt;
+  if (createdAt !== begin) segments.push({ kind: 'queued', what: 'queued', from: Date.parse(createdAt), ...(begin && { to: Date.parse(begin) }) });
+  for (const { event, timestamp, data } of events) {
+    const { reason } = data as { reason?: string };
+    const last = segments.at(-1);
+    if (event === 'execution.paused') segments.push({ kind: 'waiting', what: `paused${reason ? ` (${reason})` : ''}`, from: Date.parse(timestamp) });
+    else if (last && last.to === undefined && event.startsWith('execution.') && event !== 'execution.created') last.to = Date.parse(timestamp);
+  }
+  return segments.length > 0 ? { key: '', name: 'execution', depth: 0, segments } : undefined;
+}
+
+/** What still lasts at the end of what is known ends there. An execution that ended stopped what ran then. */
+export function finish(rows: Row[], end: number | undefined, isStopped: boolean): Row[] {
+  if (end === undefined) return rows;
+  const finished = (segment: Segment): Segment => (segment.to === undefined ? { ...segment, to: end, kind: isStopped && segment.kind === 'running' ? 'cancelled' : segment.kind } : segment);
+  return rows.map((row) => ({ ...row, segments: row.segments.map(finished) }));
 }
 
 export interface Share {
@@ -114,6 +134,7 @@ export interface Share {
 export function shares(rows: readonly Row[], now: number): Share[] {
   const found = new Map<string, Share>();
   for (const { step, segments } of rows) {
+    if (step === undefined) continue;
     const share = found.get(step) ?? { step, work: 0, backoff: 0, waiting: 0 };
     for (const { kind, from, to = now } of segments) {
       if (kind === 'loop') continue;

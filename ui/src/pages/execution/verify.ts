@@ -1,9 +1,18 @@
-// Verifies a chain of evidence in the browser: each record contains the hash of the one before it, and its own.
+// Verifies a chain of evidence in the browser, as `windlass evidence verify` does: each record contains its own hash and that of the one before it,
+// their numbers follow each other, and the anchor of the server is about the last one.
 import type { Schemas } from '../../api/client';
 
 type Evidence = Schemas['Evidence'];
 
+/** `isGood` is undefined if the browser cannot verify. */
 export type Verdict = { isGood: true; count: number } | { isGood: false; evidenceId: string; reason: string } | { isGood: undefined; reason: string };
+
+interface Chain {
+  records: readonly Evidence[];
+  anchor: Schemas['Anchor'] | undefined;
+  /** Whether these are all records of an execution that ended. */
+  isWhole: boolean;
+}
 
 /** JSON as RFC 8785 writes it. JavaScript writes numbers and strings that way, and sorts keys by UTF-16. */
 export function canonical(value: unknown): string {
@@ -19,17 +28,34 @@ async function hash(text: string): Promise<string> {
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-export async function verify(records: readonly Evidence[]): Promise<Verdict> {
+export async function verify({ records, anchor, isWhole }: Chain): Promise<Verdict> {
   // Browsers offer hashes to pages from https and from this machine only.
   if (!crypto.subtle) return { isGood: undefined, reason: 'This browser verifies only over https. Use `windlass evidence verify`.' };
-  let previous: string | undefined;
-  for (const record of records) {
+  for (const [place, record] of records.entries()) {
     const { hashSha256, ...rest } = record as Evidence & { anchor?: unknown };
     delete rest.anchor;
-    const wrong = (reason: string): Verdict => ({ isGood: false, evidenceId: record.evidenceId, reason });
-    if (previous !== undefined && record.previousHash !== previous) return wrong('it does not follow the record before it');
-    if ((await hash(canonical(rest))) !== hashSha256) return wrong('its content does not have its hash');
-    previous = hashSha256;
+    const found = (await hash(canonical(rest))) === hashSha256 ? misplaced(records, place) : 'its content does not have its hash';
+    if (found) return { isGood: false, evidenceId: record.evidenceId, reason: found };
   }
-  return { isGood: true, count: records.length };
+  const last = records.at(-1);
+  const wrong = last && wrongEnd(last, anchor, isWhole);
+  return wrong ? { isGood: false, evidenceId: last.evidenceId, reason: wrong } : { isGood: true, count: records.length };
+}
+
+const endsExecution = ({ category, terminal }: Evidence): boolean => category === 'System' && terminal;
+
+/** What is wrong with the place of a record. */
+function misplaced(records: readonly Evidence[], place: number): string | undefined {
+  const [, execution, number] = /^(.*)\.(\d+)$/.exec(records[place]?.evidenceId ?? '') ?? [];
+  const before = records[place - 1];
+  if (execution === undefined) return 'it has no valid id';
+  if (!records[0]?.evidenceId.startsWith(`${execution}.`)) return 'it belongs to another execution than the records before it';
+  if (before && endsExecution(before)) return 'it follows the end of the execution';
+  if (Number(number) !== place + 1) return `it is not record number ${place + 1}: records are missing, repeated or moved`;
+  return records[place]?.previousHash === before?.hashSha256 ? undefined : 'it does not follow the record before it';
+}
+
+function wrongEnd(last: Evidence, anchor: Chain['anchor'], isWhole: boolean): string | undefined {
+  if (anchor && (anchor.evidenceId !== last.evidenceId || anchor.hashSha256 !== last.hashSha256)) return 'the anchor of the server is about another record';
+  return isWhole && !anchor && !endsExecution(last) ? 'it is not the end of the execution: the rest was cut off' : undefined;
 }

@@ -4,10 +4,13 @@ import { type Plan as Data, type PlanField, usePlan, usePlanExecutions } from '.
 import { useCan } from '../../api/shared';
 import { useWorkflowGraph } from '../../api/workflows';
 import { useAddress } from '../../parts/address';
-import { Copy, Empty, Loading, More, Problem, Result, Section, Table, Time, Title } from '../../parts/basics';
+import { Empty, Loading, More, Problem, Result, Section, Time, Title } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { Table } from '../../parts/Table';
 import { FieldTable } from '../../parts/FieldTable';
 import { Json } from '../../parts/Json';
 import { LazyGraph } from '../../parts/LazyGraph';
+import { Needs } from '../../parts/Needs';
 import { PlanExecutionTable } from '../../parts/PlanExecutionTable';
 import { plural, shortId } from '../../parts/words';
 import { planTitle } from './names';
@@ -32,7 +35,7 @@ export function Plan({ id, tab }: { id: string; tab: string }) {
         plan of {plural(spec.steps.length, 'step')} · created <Time at={status.createdAt} />
         {status.createdBy && ` by ${status.createdBy}`} · {plural(status.executions, 'execution')}
       </p>
-      {found.error && <Problem error={found.error} />}
+      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
       <nav className="tabs" aria-label="Views of the plan">
         {Object.entries(TABS)
           .filter(([key]) => key !== 'start' || canRun)
@@ -43,7 +46,11 @@ export function Plan({ id, tab }: { id: string; tab: string }) {
           ))}
       </nav>
       {tab === 'overview' && <Overview plan={plan} />}
-      {tab === 'start' && <PlanStart plan={plan} />}
+      {tab === 'start' && (
+        <Needs permission="execute" what="start executions">
+          <PlanStart plan={plan} />
+        </Needs>
+      )}
       {tab === 'document' && (
         <Section title="Document">
           <Json value={{ spec }} label="the document" />
@@ -63,7 +70,7 @@ function Overview({ plan }: { plan: Data }) {
   return (
     <>
       {spec.prompt && <p>{spec.prompt}</p>}
-      {graph.error && <Problem error={graph.error} />}
+      {graph.error && <Problem error={graph.error} retry={() => void graph.refetch()} />}
       {graph.data && <LazyGraph graph={graph.data} chosen={chosen} choose={choose} />}
       {step ? <StepDetails step={step} after={plan.status.stepDependencies[step.id] ?? []} close={() => choose(step.id)} /> : <p className="faint">Choose a step to see its action, inputs, condition and routing.</p>}
       <Section title="Parameters">

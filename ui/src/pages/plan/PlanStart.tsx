@@ -2,14 +2,15 @@
 import { type ReactNode, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useRunnerGroups } from '../../api/administration';
-import { api, type Schemas } from '../../api/client';
+import { api, type Schemas, tenant } from '../../api/client';
 import { type Plan, type PlanField, useClusters, usePlanExecution } from '../../api/plans';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Loading, Problem, Section } from '../../parts/basics';
+import { Loading, Problem, Section } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
 import { curl, quote } from '../../parts/commands';
 import { type Schema, showInput } from '../../parts/inputs';
-import { beginTexts, readTexts, SchemaForm } from '../../parts/SchemaForm';
+import { beginTexts, Missing, missingFields, readTexts, SchemaForm } from '../../parts/SchemaForm';
 import { shortId } from '../../parts/words';
 
 type Spec = Schemas['PlanExecutionSpec'];
@@ -23,7 +24,7 @@ export function PlanStart({ plan }: { plan: Plan }) {
 /** The form begins with what an earlier execution was created with. */
 function RunAgain({ plan, from }: { plan: Plan; from: string }) {
   const before = usePlanExecution(from);
-  if (before.error) return <Problem error={before.error} />;
+  if (before.error) return <Problem error={before.error} retry={() => void before.refetch()} />;
   if (!before.data) return <Loading />;
   return <StartForm plan={plan} given={before.data.spec} from={from} />;
 }
@@ -42,6 +43,7 @@ function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: str
   const start = useChange(
     (spec: Spec) => api.post<Schemas['PlanExecution']>('/plan-executions', { spec }),
     ({ id }) => navigate(`/executions/${id}/plan`),
+    'The execution was started.',
   );
   const read = readTexts(schema, texts);
   const isWrong = Object.keys(read.errors).length > 0 || (!plan.spec.runner && !runner) || (!plan.spec.cluster && !cluster);
@@ -69,12 +71,14 @@ function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: str
             </span>
           )}
         </Choice>
+        <Missing names={[...missingFields(schema, read), ...(plan.spec.cluster || cluster ? [] : ['Cluster']), ...(plan.spec.runner || runner ? [] : ['Runner group'])]} />
         <div className="row wrap">
           <button type="submit" className="good" disabled={isWrong || start.isPending}>
             Start
           </button>
-          <Copy text={commandLine(plan, spec)} label="Copy as a command" />
+          {!tenant.get() && <Copy text={commandLine(plan, spec)} label="Copy as a command" />}
           <Copy text={curl('/plan-executions', { spec })} label="Copy as curl" />
+          {tenant.get() && <span className="faint">The command has no option for another tenant; the request for curl has it.</span>}
         </div>
       </form>
       {start.error && <Problem error={start.error} />}

@@ -2,7 +2,8 @@ import { Link } from 'wouter';
 import { type Plan, type PlanExecution, useNewestExecution, usePlanExecutions, usePlans } from '../../api/plans';
 import { useCan } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Empty, More, Result, StatusMark, Table, Time, Title } from '../../parts/basics';
+import { Empty, More, Result, StatusMark, Time, Title } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { plural, shortId } from '../../parts/words';
 import { planTitle } from './names';
 

@@ -1,7 +1,8 @@
 // What a plan says about one of its steps.
 import { Link } from 'wouter';
 import type { PlanStep } from '../../api/plans';
-import { Section, Table } from '../../parts/basics';
+import { Section } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { FieldTable } from '../../parts/FieldTable';
 import { text } from '../../parts/words';
 import { actionTitle, isRegistered, routingText } from './names';

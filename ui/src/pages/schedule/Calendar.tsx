@@ -1,7 +1,7 @@
 // Past occurrences by day: a mark for each, and the reason of the chosen one.
-import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Schemas } from '../../api/client';
+import { useAddress } from '../../parts/address';
 import { Empty, shapeOf, StatusMark, Time } from '../../parts/basics';
 import { exact, statusName } from '../../parts/words';
 
@@ -11,8 +11,9 @@ const DAY = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 
 export function Calendar({ past }: { past: readonly Past[] }) {
-  const [chosen, setChosen] = useState<string>();
-  if (past.length === 0) return <Empty title="There was no occurrence yet." />;
+  const [query, change] = useAddress();
+  const chosen = query.get('occurrence');
+  if (past.length === 0) return <Empty title="There was no occurrence yet. “Trigger …” starts a run now." />;
   const days = [...Map.groupBy(past, ({ nominal_time }) => new Date(nominal_time).toDateString())];
   const shown = past.find(({ occurrence_key }) => occurrence_key === chosen) ?? past[0];
   return (
@@ -30,7 +31,7 @@ export function Calendar({ past }: { past: readonly Past[] }) {
                   aria-pressed={occurrence_key === shown?.occurrence_key}
                   aria-label={`${CLOCK.format(new Date(nominal_time))}, ${statusName(status)}`}
                   title={reason}
-                  onClick={() => setChosen(occurrence_key)}
+                  onClick={() => change({ occurrence: occurrence_key })}
                 >
                   {shapeOf(status)} {CLOCK.format(new Date(nominal_time))}
                 </button>

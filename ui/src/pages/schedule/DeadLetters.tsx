@@ -4,15 +4,17 @@ import { api, type Schemas } from '../../api/client';
 import { type DeadLetter, useDeadLetters, useSchedules } from '../../api/schedules';
 import { useCan, useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Empty, More, Problem, Result, Table, Time, Title } from '../../parts/basics';
+import { Empty, More, Problem, Result, Time, Title } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { shortId } from '../../parts/words';
 
 export function DeadLetters() {
   const [query, change] = useAddress();
-  const found = useDeadLetters(query.get('schedule') ?? undefined);
+  const schedule = query.get('schedule') ?? undefined;
   const schedules = useSchedules().data?.pages.flatMap(({ items }) => items) ?? [];
   const isAll = query.get('all') === 'yes';
-  const letters = (found.data?.pages.flatMap(({ items }) => items) ?? []).filter(({ resolved_at }) => isAll || !resolved_at);
+  const found = useDeadLetters(schedule, isAll);
+  const letters = found.data?.pages.flatMap(({ items }) => items) ?? [];
   const nameOf = (id: string) => schedules.find((schedule) => schedule.id === id)?.name ?? shortId(id);
   return (
     <>
@@ -21,10 +23,15 @@ export function DeadLetters() {
         <label>
           <input type="checkbox" checked={isAll} onChange={(event) => change({ all: event.target.checked ? 'yes' : undefined })} /> Resolved ones, too
         </label>
+        {schedule && (
+          <button type="button" onClick={() => change({ schedule: undefined })}>
+            schedule {nameOf(schedule)} ✕
+          </button>
+        )}
       </div>
       <Result of={found}>
         {letters.length === 0 && (
-          <Empty title="There is no dead letter.">
+          <Empty title={found.hasNextPage ? 'None of the newest dead letters is open; older ones may be.' : isAll ? 'There is no dead letter.' : 'There is no open dead letter.'}>
             <p>An occurrence of a schedule whose last attempt fails is listed here, until someone runs it again or discards it.</p>
           </Empty>
         )}
@@ -56,8 +63,8 @@ export function DeadLetters() {
 
 function Resolve({ letter }: { letter: DeadLetter }) {
   const canRun = useCan('execute');
-  const redrive = useChange(() => api.post<Schemas['Redriven']>(`/dead-letters/${letter.id}/redrive`, {}));
-  const discard = useChange(() => api.post(`/dead-letters/${letter.id}/discard`, {}));
+  const redrive = useChange(() => api.post<Schemas['Redriven']>(`/dead-letters/${letter.id}/redrive`, {}), undefined, 'A new run was created.');
+  const discard = useChange(() => api.post(`/dead-letters/${letter.id}/discard`, {}), undefined, 'Discarded.');
   const error = redrive.error ?? discard.error;
   if (letter.resolved_at)
     return (

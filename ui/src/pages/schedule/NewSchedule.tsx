@@ -22,7 +22,7 @@ export function NewSchedule() {
 
 function Change({ id }: { id: string }) {
   const found = useSchedule(id);
-  if (!found.data) return found.error ? <Problem error={found.error} /> : <Loading />;
+  if (!found.data) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
   const { id: _, paused_at: _paused, next_run_at: _next, last_run_at: _last, created_at: _created, updated_at: _updated, ...document } = found.data;
   return <ScheduleForm title={`Change ${found.data.name}`} source={JSON.stringify(document, null, 2)} save={(source) => api.putText(`/schedules/${id}`, source)} />;
 }

@@ -4,7 +4,8 @@ import { Link, useLocation } from 'wouter';
 import { api, type Schemas } from '../../api/client';
 import { type Run, useExplanation, useRuns, useSchedule } from '../../api/schedules';
 import { useCan, useChange } from '../../api/shared';
-import { Empty, Loading, More, Problem, Result, Section, StatusMark, Table, Time, Title } from '../../parts/basics';
+import { Empty, Loading, More, Problem, Result, Section, StatusMark, Time, Title } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { Dialog } from '../../parts/Dialog';
 import { Json } from '../../parts/Json';
 import { exact } from '../../parts/words';
@@ -54,8 +55,8 @@ function definitionOf(schedule: object): object {
 }
 
 function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; isPaused: boolean }) {
-  if (isPaused) return <Empty title="It is paused: no occurrence is planned." />;
-  if (next.length === 0) return <Empty title="No occurrence follows." />;
+  if (isPaused) return <Empty title="It is paused: no occurrence is planned. “Resume” plans the next ones." />;
+  if (next.length === 0) return <Empty title="No occurrence follows. Change its times with “Edit”, or run it now with “Trigger …”." />;
   return (
     <Table
       rows={next}
@@ -82,8 +83,8 @@ function Runs({ id }: { id: string }) {
   const found = useRuns(id);
   const runs = found.data?.pages.flatMap(({ items }) => items) ?? [];
   return (
-    <Section title="Runs">
-      <Result of={found}>{runs.length > 0 ? <RunTable runs={runs} /> : <Empty title="It has not run yet." />}</Result>
+    <Section title="Runs" aside={<Link href={`/dead-letters?schedule=${id}`}>dead letters</Link>}>
+      <Result of={found}>{runs.length > 0 ? <RunTable runs={runs} /> : <Empty title="It has not run yet. “Trigger …” starts a run now." />}</Result>
       <More of={found} />
     </Section>
   );
@@ -118,10 +119,12 @@ function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: b
   const [, navigate] = useLocation();
   const canRun = useCan('execute');
   const canEdit = useCan('edit');
-  const pause = useChange(() => api.post(`/schedules/${id}/${isPaused ? 'resume' : 'pause'}`, {}));
+  const canDelete = useCan('delete');
+  const pause = useChange(() => api.post(`/schedules/${id}/${isPaused ? 'resume' : 'pause'}`, {}), undefined, isPaused ? 'Resumed.' : 'Paused.');
   const remove = useChange(
     () => api.remove(`/schedules/${id}`),
     () => navigate('/schedules'),
+    `The schedule ${name} was deleted.`,
   );
   const error = pause.error ?? remove.error;
   return (
@@ -145,10 +148,12 @@ function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: b
           <Link href={`/schedules/new?from=${id}`} className="button">
             Edit
           </Link>
-          <button type="button" className="bad" onClick={() => window.confirm(`Delete the schedule ${name}?`) && remove.mutate(undefined)}>
-            Delete
-          </button>
         </>
+      )}
+      {canDelete && (
+        <button type="button" className="bad" onClick={() => window.confirm(`Delete the schedule ${name}?`) && remove.mutate(undefined)}>
+          Delete
+        </button>
       )}
       {open === 'trigger' && <Trigger id={id} close={close} />}
       {open === 'backfill' && <Backfill id={id} close={close} />}
@@ -158,7 +163,7 @@ function Actions({ id, name, isPaused }: { id: string; name: string; isPaused: b
 
 function Trigger({ id, close }: { id: string; close: () => void }) {
   const [reason, setReason] = useState('');
-  const trigger = useChange(() => api.post(`/schedules/${id}/trigger`, { reason }), close);
+  const trigger = useChange(() => api.post(`/schedules/${id}/trigger`, { reason }), close, 'A run was triggered.');
   return (
     <Dialog
       title="Trigger a run now"

@@ -1,7 +1,8 @@
 import { Link } from 'wouter';
 import { type Schedule, useSchedules } from '../../api/schedules';
 import { useCan } from '../../api/shared';
-import { Empty, More, Result, StatusMark, Table, Time, Title } from '../../parts/basics';
+import { Empty, More, Result, StatusMark, Time, Title } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { duration } from '../../parts/words';
 
 export function scheduleStatus({ enabled, paused_at }: Schedule): string {

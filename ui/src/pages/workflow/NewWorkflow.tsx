@@ -3,10 +3,9 @@ import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, type Schemas } from '../../api/client';
 import { useChange } from '../../api/shared';
-import type { Finding } from '../../editor/Editor';
 import { Problem, Section, Title } from '../../parts/basics';
-import { LazyEditor } from '../../parts/LazyEditor';
-import { Findings } from './Findings';
+import { type Check, LazyEditor } from '../../parts/LazyEditor';
+import { Findings, hasError } from './Findings';
 
 const EXAMPLES: Record<string, string> = {
   workflow: `name: hello
@@ -58,7 +57,7 @@ adapters:
 export function NewWorkflow() {
   const [dialect, setDialect] = useState('workflow');
   const [source, setSource] = useState(EXAMPLES['workflow'] ?? '');
-  const [findings, setFindings] = useState<Finding[]>([]);
+  const [check, setCheck] = useState<Check>();
   const [, navigate] = useLocation();
   const create = useChange(
     () => api.postText<Schemas['Registered']>('/workflows', source),
@@ -67,6 +66,7 @@ export function NewWorkflow() {
   const choose = (name: string) => {
     setDialect(name);
     setSource(EXAMPLES[name] ?? '');
+    setCheck(undefined);
   };
   return (
     <>
@@ -83,14 +83,14 @@ export function NewWorkflow() {
                 ))}
               </select>
             </label>
-            <button type="button" className="good" disabled={create.isPending || findings.some(({ severity }) => severity === 'error')} onClick={() => create.mutate(undefined)}>
+            <button type="button" className="good" disabled={create.isPending || hasError(check)} onClick={() => create.mutate(undefined)}>
               Create
             </button>
           </span>
         }
       >
-        <LazyEditor key={dialect} label="Source" source={source} dialect={dialect} change={setSource} found={setFindings} />
-        <Findings findings={findings} />
+        <LazyEditor key={dialect} label="Source" source={source} dialect={dialect} change={setSource} checked={setCheck} />
+        <Findings check={check} />
         {create.error && <Problem error={create.error} />}
       </Section>
     </>

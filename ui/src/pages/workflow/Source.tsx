@@ -3,11 +3,11 @@ import { useState } from 'react';
 import { api, type Schemas, type Workflow } from '../../api/client';
 import { useCan, useChange } from '../../api/shared';
 import { useWorkflowGraph } from '../../api/workflows';
-import type { Finding } from '../../editor/Editor';
-import { Copy, Problem, Section } from '../../parts/basics';
-import { LazyEditor } from '../../parts/LazyEditor';
+import { Loading, Problem, Section } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { type Check, LazyEditor } from '../../parts/LazyEditor';
 import { LazyGraph } from '../../parts/LazyGraph';
-import { Findings } from './Findings';
+import { Findings, hasError } from './Findings';
 
 export function Source({ workflow }: { workflow: Workflow }) {
   const canEdit = useCan('edit');
@@ -15,10 +15,14 @@ export function Source({ workflow }: { workflow: Workflow }) {
   // The version that the text began with: another user may save one meanwhile.
   const [base, setBase] = useState(workflow);
   const [source, setSource] = useState(workflow.source);
-  const [findings, setFindings] = useState<Finding[]>([]);
+  // The editor owns its text: only a text that is loaded is a new editor.
+  const [loaded, setLoaded] = useState(workflow.version);
+  const [check, setCheck] = useState<Check>();
   const save = useChange(
-    () => api.putText<Schemas['Registered']>(`/workflows/${workflow.id}`, source, { 'If-Match': `"${base.version}"` }),
-    ({ version }) => setBase({ ...workflow, version, source }),
+    async (text: string) => ({ text, saved: await api.putText<Schemas['Registered']>(`/workflows/${workflow.id}`, text, { 'If-Match': `"${base.version}"` }) }),
+    // What was typed meanwhile is not saved.
+    ({ text, saved }) => setBase({ ...workflow, version: saved.version, source: text }),
+    (_, { saved }) => `Version ${saved.version} was saved.`,
   );
   const isChanged = source !== base.source;
   const isStale = workflow.version > base.version;
@@ -32,6 +36,7 @@ export function Source({ workflow }: { workflow: Workflow }) {
             onClick={() => {
               setBase(workflow);
               setSource(workflow.source);
+              setLoaded(workflow.version);
             }}
           >
             Load it
@@ -45,18 +50,21 @@ export function Source({ workflow }: { workflow: Workflow }) {
             <span className="row">
               <Copy text={source} label="Copy" />
               {canEdit && (
-                <button type="button" className="good" disabled={!isChanged || save.isPending || findings.some(({ severity }) => severity === 'error')} onClick={() => save.mutate(undefined)}>
+                <button type="button" className="good" disabled={!isChanged || save.isPending || hasError(check)} onClick={() => save.mutate(source)}>
                   Save as new version
                 </button>
               )}
             </span>
           }
         >
-          <LazyEditor key={base.version} label="Source" source={source} dialect={workflow.dialect} isReadOnly={!canEdit} change={setSource} found={setFindings} />
-          <Findings findings={findings} />
+          <LazyEditor key={loaded} label="Source" source={source} dialect={workflow.dialect} isReadOnly={!canEdit} change={setSource} checked={setCheck} />
+          {canEdit && <Findings check={check} />}
           {save.error && <Problem error={save.error} />}
         </Section>
-        <Section title="Graph">{graph.data && <LazyGraph graph={graph.data} />}</Section>
+        <Section title="Graph">
+          {graph.error && <Problem error={graph.error} retry={() => void graph.refetch()} />}
+          {graph.data ? <LazyGraph graph={graph.data} /> : !graph.error && <Loading />}
+        </Section>
       </div>
     </>
   );

@@ -5,10 +5,12 @@ import { api, type Schemas, type Workflow } from '../../api/client';
 import { useExecution } from '../../api/executions';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
-import { Copy, Loading, Problem, Section } from '../../parts/basics';
+import { Loading, Problem, Section } from '../../parts/basics';
+import { Copy } from '../../parts/Copy';
+import { tenant } from '../../api/client';
 import { curl, quote } from '../../parts/commands';
 import { inputSchema } from '../../parts/inputs';
-import { beginTexts, readTexts, SchemaForm } from '../../parts/SchemaForm';
+import { beginTexts, Missing, missingFields, readTexts, SchemaForm } from '../../parts/SchemaForm';
 import { shortId } from '../../parts/words';
 
 export function Start({ workflow }: { workflow: Workflow }) {
@@ -20,7 +22,7 @@ export function Start({ workflow }: { workflow: Workflow }) {
 /** The form begins with the inputs of an earlier execution. */
 function RunAgain({ workflow, from }: { workflow: Workflow; from: string }) {
   const before = useExecution(from);
-  if (before.error) return <Problem error={before.error} />;
+  if (before.error) return <Problem error={before.error} retry={() => void before.refetch()} />;
   if (!before.data) return <Loading />;
   return <StartForm workflow={workflow} given={before.data.inputs} from={from} />;
 }
@@ -35,6 +37,7 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
   const start = useChange(
     (body: object) => api.post<Schemas['Accepted']>(`/workflows/${workflow.id}/execute`, body),
     ({ executionId }) => navigate(`/executions/${executionId}`),
+    'The execution was started.',
   );
   const read = isForm && schema ? readTexts(schema, texts) : readJson(json);
   const isWrong = Object.keys(read.errors).length > 0;
@@ -68,20 +71,22 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
         ) : (
           <div className="field">
             <label htmlFor="inputs">Inputs as JSON</label>
-            <textarea id="inputs" rows={8} spellCheck={false} value={json} onChange={(event) => setJson(event.target.value)} aria-invalid={isWrong} />
-            {read.errors['inputs'] && <span className="bad-text">{read.errors['inputs']}</span>}
+            <textarea id="inputs" rows={8} spellCheck={false} value={json} onChange={(event) => setJson(event.target.value)} aria-invalid={isWrong} aria-describedby="inputs-wrong" />
+            {read.errors['inputs'] && <span id="inputs-wrong" className="bad-text">{read.errors['inputs']}</span>}
           </div>
         )}
         <div className="field">
           <label htmlFor="tags">Tags</label>
           <input id="tags" value={tags} placeholder="nightly, test" onChange={(event) => setTags(event.target.value)} />
         </div>
+        {isForm && schema && <Missing names={missingFields(schema, read)} />}
         <div className="row wrap">
           <button type="submit" className="good" disabled={isWrong || start.isPending}>
             Start
           </button>
-          <Copy text={commandLine(workflow.name, read.values)} label="Copy as a command" />
+          {list.length === 0 && !tenant.get() && <Copy text={commandLine(workflow.name, read.values)} label="Copy as a command" />}
           <Copy text={curl(`/workflows/${workflow.id}/execute`, body)} label="Copy as curl" />
+          {(list.length > 0 || tenant.get()) && <span className="faint">The command has no option for {list.length > 0 ? 'tags' : 'another tenant'}; the request for curl has it.</span>}
         </div>
       </form>
       {start.error && <Problem error={start.error} />}

@@ -2,22 +2,23 @@
 import type { Workflow } from '../../api/client';
 import { useVersion, useVersions } from '../../api/workflows';
 import { useAddress } from '../../parts/address';
-import { Loading, Problem, Result, Section, Table, Time } from '../../parts/basics';
+import { Loading, More, Problem, Result, Section, Time } from '../../parts/basics';
+import { Table } from '../../parts/Table';
 import { diff } from '../../parts/diff';
 import { plural } from '../../parts/words';
 
 export function Versions({ workflow: { id, version } }: { workflow: Workflow }) {
   const found = useVersions(id);
   const [query, change] = useAddress();
-  const versions = found.data?.versions ?? [];
+  const versions = found.data?.pages.flatMap((page) => page.versions) ?? [];
   const newer = Number(query.get('to') ?? version);
   const older = Number(query.get('from') ?? versions.find((one) => one.version < newer)?.version ?? newer);
   const choice = (name: string, key: string, value: number) => (
     <label>
       {name}
       <select value={value} onChange={(event) => change({ [key]: event.target.value })}>
-        {versions.map((one) => (
-          <option key={one.version}>{one.version}</option>
+        {[...new Set([...versions.map((one) => one.version), value])].map((one) => (
+          <option key={one}>{one}</option>
         ))}
       </select>
     </label>
@@ -45,6 +46,7 @@ export function Versions({ workflow: { id, version } }: { workflow: Workflow }) 
             ]}
           />
         </Result>
+        <More of={found} />
       </Section>
       <Section
         title="Changes"
@@ -64,7 +66,7 @@ export function Versions({ workflow: { id, version } }: { workflow: Workflow }) 
 function Difference({ id, older, newer }: { id: string; older: number; newer: number }) {
   const [before, after] = [useVersion(id, older), useVersion(id, newer)];
   const error = before.error ?? after.error;
-  if (error) return <Problem error={error} />;
+  if (error) return <Problem error={error} retry={() => [before, after].forEach(({ refetch }) => void refetch())} />;
   if (!before.data || !after.data) return <Loading />;
   const lines = diff(before.data.source, after.data.source);
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length;

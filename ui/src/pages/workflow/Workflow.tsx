@@ -4,10 +4,11 @@ import { api, type Schemas, type Workflow as Data } from '../../api/client';
 import { useExecutions } from '../../api/executions';
 import { useCan, useChange } from '../../api/shared';
 import { useWorkflow, useWorkflowGraph } from '../../api/workflows';
-import { Empty, Loading, Problem, Section, StatusMark, Time, Title } from '../../parts/basics';
+import { Empty, Loading, More, Problem, Result, Section, StatusMark, Time, Title } from '../../parts/basics';
 import { definitionPath } from '../../parts/definition';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph } from '../../parts/LazyGraph';
+import { Needs } from '../../parts/Needs';
 import { Source } from './Source';
 import { Start } from './Start';
 import { Versions } from './Versions';
@@ -28,7 +29,7 @@ export function Workflow({ id, tab }: { id: string; tab: string }) {
       <p className="faint">
         {workflow.dialect} version {workflow.version} · changed <Time at={workflow.updatedAt} />
       </p>
-      {found.error && <Problem error={found.error} />}
+      {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
       <nav className="tabs" aria-label="Views of the workflow">
         {Object.entries(TABS)
           .filter(([key]) => key !== 'start' || canRun)
@@ -39,7 +40,11 @@ export function Workflow({ id, tab }: { id: string; tab: string }) {
           ))}
       </nav>
       {tab === 'overview' && <Overview workflow={workflow} />}
-      {tab === 'start' && <Start workflow={workflow} />}
+      {tab === 'start' && (
+        <Needs permission="execute" what="start executions">
+          <Start workflow={workflow} />
+        </Needs>
+      )}
       {tab === 'source' && <Source workflow={workflow} />}
       {tab === 'versions' && <Versions workflow={workflow} />}
     </>
@@ -47,21 +52,19 @@ export function Workflow({ id, tab }: { id: string; tab: string }) {
 }
 
 function Overview({ workflow: { id, version } }: { workflow: Data }) {
+  const canRun = useCan('execute');
   const graph = useWorkflowGraph(id, version);
   const found = useExecutions({ workflowId: id }, 20);
   const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
   return (
     <>
-      {graph.error && <Problem error={graph.error} />}
+      {graph.error && <Problem error={graph.error} retry={() => void graph.refetch()} />}
       {graph.data && <LazyGraph graph={graph.data} />}
       <Section title="Executions" aside={<Link href={`/executions?workflow=${id}`}>all</Link>}>
-        {executions.length > 0 ? (
-          <ExecutionTable executions={executions} />
-        ) : (
-          <Empty title="It has not run yet.">
-            <Link href={`/workflows/${id}/start`}>Start it</Link>
-          </Empty>
-        )}
+        <Result of={found}>
+          {executions.length > 0 ? <ExecutionTable executions={executions} /> : <Empty title="It has not run yet.">{canRun && <Link href={`/workflows/${id}/start`}>Start it</Link>}</Empty>}
+        </Result>
+        <More of={found} />
       </Section>
     </>
   );
