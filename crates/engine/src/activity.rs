@@ -6,13 +6,13 @@ use windlass_kernel::ExecutionId;
 
 /// Activity of one thread. The methods are called several times for each decision, so an implementation must be quick.
 pub trait Activity: Debug + Send + Sync {
-    /// The thread works on this execution until its next report.
+    /// Reports that the thread works on this execution until the next call.
     fn begin_execution(&self, execution: ExecutionId);
 
-    /// The thread works, but not on one execution.
+    /// Reports that the thread works, but not on one execution.
     fn begin_work(&self);
 
-    /// The thread waits for work.
+    /// Reports that the thread waits for work.
     fn begin_wait(&self);
 }
 

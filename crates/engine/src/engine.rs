@@ -157,7 +157,8 @@ impl Engine {
         self.handle.clone()
     }
 
-    /// Receives a message when the engine has ended, with the reason if it was not asked to. Every receiver gets it.
+    /// Returns a channel that receives a message when the engine has ended, with the reason if no stop was requested.
+    /// Every receiver gets it.
     #[must_use]
     pub fn ended(&self) -> &Receiver<Option<Fatal>> {
         &self.ended
@@ -176,7 +177,7 @@ impl Engine {
 }
 
 impl Handle {
-    /// A handle without an engine: every request is refused. For a process that only reads.
+    /// Returns a handle without an engine, which refuses every request. It is for a process that only reads.
     #[must_use]
     pub fn closed() -> Handle {
         Handle { requests: bounded(0).0, recovered: Arc::new(AtomicBool::new(true)) }
@@ -205,8 +206,8 @@ impl Handle {
         let _ = self.requests.send(EngineMessage::Call(call, reply));
     }
 
-    /// Directs the orders of a session of a worker outside of this process to a callback, until the session is over. It is
-    /// called from the engine's thread. False: too many requests wait.
+    /// Directs the orders of a session of a worker outside of this process to a callback until the session ends. It is
+    /// called from the engine's thread. Returns false if too many requests wait.
     #[must_use]
     pub fn attach(&self, session: SessionKey, orders: ReplyTo) -> bool {
         self.requests.try_send(EngineMessage::Attach(session, orders)).is_ok()
@@ -244,7 +245,7 @@ fn write_batches<S: Store>(
     }
 }
 
-/// The duration of a batch on the disk is measured, because all callers wait for it.
+/// Writes a batch and records its duration, because all callers wait for the disk.
 fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
     let began = Instant::now();
     let result = store.write(batch);
@@ -287,9 +288,9 @@ impl<S> Drop for PanicReport<'_, S> {
 struct Turn<S: Store> {
     lane: Lane<AnswerReceiver>,
     watch: Option<Watch>,
-    /// None while the writer has it.
+    /// `None` while the writer thread has it.
     store: Option<Box<S>>,
-    /// Whether the loop wrote a batch itself.
+    /// Result of a batch that the loop wrote itself, until the next turn handles it.
     on_the_spot: Option<ThreadResult<S>>,
     asked: Receiver<EngineMessage>,
     happened: Receiver<ThreadResult<S>>,
@@ -432,7 +433,7 @@ impl<S: Store> Turn<S> {
         None
     }
 
-    /// Runs last, so that no answer waits for the disk.
+    /// Writes a batch, or hands it to the writer thread. Called last in a turn, so that no answer waits for the disk.
     fn write(&mut self, batch: Vec<Write>) {
         let expects_more = self.lane.in_flight() > WRITES_ON_THE_SPOT_MAX;
         if expects_more || !self.asked.is_empty() || !self.happened.is_empty() {
@@ -453,7 +454,7 @@ impl<S: Store> Turn<S> {
         self.store.take().expect("at most one batch is out at a time")
     }
 
-    /// Inputs are rendered and checked by threads that tenants share in turn.
+    /// Renders and checks inputs on threads that tenants share in turn.
     fn make_inputs(&self, id: ReadId, wanted: Box<InputsLookup>) {
         let (tenant, found, check) = (wanted.tenant.clone(), self.found.clone(), self.check.clone());
         let lookup = Lookup::Inputs(wanted);

@@ -120,7 +120,7 @@ impl<C> Shared<C> {
 
     fn serve(&self, mut context: C) {
         while let Some((tenant, job)) = self.next() {
-            // Work that panics has ended; its thread serves others.
+            // A panic ends only its own piece of work; the thread continues with the next one.
             let _ = catch_unwind(AssertUnwindSafe(|| job(&mut context)));
             self.done(&tenant);
         }

@@ -61,7 +61,7 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
-        // A shared lock, so that two processes that read the holder do not take each other for one.
+        // The lock is shared, so that two processes that read the holder do not report each other as the holder.
         match flock(&lock, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(None),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(Some(holder(&mut lock))),
@@ -81,7 +81,7 @@ impl Folder {
     }
 }
 
-/// Processes that read the holder have the lock for an instant: they are waited for.
+/// Takes the exclusive lock. A process that only reads the holder has it for an instant, so the call is repeated.
 fn exclusive(lock: &File) -> rustix::io::Result<()> {
     for _ in 0..ASKERS_MAX {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {

@@ -151,7 +151,7 @@ impl Default for Config {
 pub struct Lane<R> {
     config: Config,
     now: Now,
-    /// On the steady clock.
+    /// Time at which the lane began, on the steady clock.
     began: u64,
     random: u64,
     executions: Executions<R>,
@@ -306,7 +306,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// New work is refused while the lane stops.
+    /// Handles a request while the lane stops: new work is refused.
     fn ask_late(&mut self, request: Request, reply: R) {
         match request {
             Request::Keep(_) | Request::Load => self.ask(request, reply),
@@ -336,7 +336,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Results of workers are still accepted while the lane stops.
+    /// Handles a call of a worker while the lane stops: results are still accepted.
     fn call_late(&mut self, call: Call, reply: R) {
         match call {
             Call::Leave(_)
@@ -373,7 +373,7 @@ impl<R> Lane<R> {
 
     fn time_passes(&mut self) {
         if self.stopping {
-            // A timer that is due now is found in its row by the next process.
+            // The next process finds a timer that is due now in its row.
             return;
         }
         self.due_timers();

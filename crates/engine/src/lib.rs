@@ -1,4 +1,4 @@
-//! The engine: it takes inputs and makes decisions, and shows nothing that is not on disk.
+//! The engine: it takes inputs and makes decisions, and returns no result before it is on disk.
 //!
 //! [`Lane`] is the machine, [`Engine`] runs one on threads over a store. Only this crate calls `decide` and commits.
 

@@ -13,10 +13,10 @@ const JOURNAL_PAGE: usize = 1_000;
 /// execution, which bounds the delay of other lookups.
 const SHARED_PAGE: usize = 100;
 
-/// Rows of one execution that waited for its release: all of them, as many as its own limits allow.
+/// Bound for the rows of one released execution: all of them, because the limits of the execution bound their number.
 const ALL: usize = usize::MAX >> 1;
 
-/// Answers one lookup of a lane.
+/// Performs one lookup of a lane.
 pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &ChildCheck) -> Result<Found, StoreError> {
     Ok(match lookup {
         Lookup::Execution(id) => Found::Execution(reader.load(*id)?.map(Box::new)),

@@ -141,12 +141,12 @@ pub enum GroupCall {
     Return { session: SessionKey, units: Vec<protocol::Unit> },
     /// Directs orders of the session to the caller, as after a registration.
     Attach { session: SessionKey },
-    /// Whether the process of the worker waits for orders: one that has hung up gets nothing new.
+    /// Reports whether the process of the worker waits for orders: a worker that has disconnected gets no new work.
     Listen { session: SessionKey, listens: bool },
     /// Call of the protocol by a worker outside of this process; answered with its reply, or with
     /// [`GroupReply::NoSession`].
     Relay { session: SessionKey, call: Box<protocol::Call> },
-    /// From now on only workers of this cluster get something of the group; None: all workers of the group.
+    /// Restricts the work of the group to workers of this cluster; None removes the restriction.
     Restrict { tenant: Tenant, group: String, cluster: Option<String> },
     /// Counts work and workers of groups: of a tenant, or of all.
     List { tenant: Option<Tenant> },
@@ -277,13 +277,14 @@ pub struct SlotLimits {
 pub enum Share {
     #[default]
     All,
-    /// All but a quarter of the slots, and all but one at least: endless work of one tenant leaves room for others.
+    /// All slots except a reserve of a quarter, and of one slot at least: one tenant's endless work leaves room for
+    /// others.
     Fair,
     AtMost(usize),
 }
 
 impl Share {
-    /// The reserve of a fair share is one slot in this many.
+    /// The reserve of a fair share is the number of slots divided by this.
     const RESERVE: usize = 4;
 
     fn of(self, slots: usize) -> usize {
@@ -470,7 +471,7 @@ pub enum Lookup {
     Past(Box<Retry>, Option<Arc<Net>>),
     /// The definition that a child's start names: that version, or the newest.
     Named(Tenant, Which, Option<u32>),
-    /// End of a step-run that an agent asked for, searched in one page of the journal from this version on.
+    /// End of a step-run that an agent requested, searched in one page of the journal from this version on.
     End(ExecutionId, RunId, u64),
     /// The next page of the journal of an ended child.
     Result(Box<ChildReading>),
@@ -500,7 +501,7 @@ pub enum Lookup {
 }
 
 impl Lookup {
-    /// The execution whose rows are read; None for lists and definitions.
+    /// Returns the execution whose rows are read; None for lists and definitions.
     #[must_use]
     pub fn execution(&self) -> Option<ExecutionId> {
         match self {

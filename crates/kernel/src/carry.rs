@@ -25,7 +25,7 @@ pub struct TakenOver {
     pub generation: u32,
 }
 
-/// What distinguishes the new execution from the ended one.
+/// Differences of the new execution from the ended one.
 #[derive(Debug, Clone, Default)]
 pub struct NewExecution {
     pub id: ExecutionId,

@@ -9,9 +9,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
 
-/// Maximum length of the context's JSON. The context is in memory while the execution lives and is written with every
-/// change. A value stored as an artifact counts as its reference, so sixteen of the largest other values fit, and
-/// thousands of flags.
+/// Maximum length of the context's JSON. The context is in memory while the execution is live and is written with
+/// every change. A value stored as an artifact counts as its reference, so sixteen of the largest other values fit,
+/// and thousands of flags.
 pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Length of the JSON of a reference to an artifact.

@@ -210,7 +210,7 @@ pub struct Scope {
     pub failed: bool,
 }
 
-/// What an iteration runs when it resumes. It is empty if the iteration has to begin anew.
+/// The runnable work of an iteration that a retry resumes. It is empty if the iteration has to begin anew.
 #[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
 pub struct ParkedIteration {
     pub tokens: Vec<Token>,

@@ -31,7 +31,7 @@ struct Waiting<R> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     End(RunId),
-    /// The end of the hold that the agent asked for.
+    /// The end of the hold that the agent requested.
     HoldEnd,
 }
 
@@ -69,7 +69,8 @@ impl<R> Lane<R> {
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
-    /// The decision is on disk, now or since an earlier call. The caller waits for the end of what it began.
+    /// Handles a decision that is on disk, now or since an earlier call. The caller waits for the end of what it
+    /// began.
     pub(super) fn agent_noted(&mut self, id: ExecutionId, input: &Input, reply: R) {
         let Input::Agent { run, fence, call, ask } = input else { return };
         let agent = unit(id, *run, *fence);

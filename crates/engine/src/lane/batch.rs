@@ -96,7 +96,7 @@ pub(super) struct Building<R> {
     posts: bool,
     /// Whether the execution waits for a worker that takes it as a whole.
     pub awaits_worker: bool,
-    /// Whether the kernel stopped half way; the rest is a commit of its own.
+    /// Whether the kernel stopped at its limit of one decision; the rest is a commit of its own.
     pub goes_on: bool,
 }
 
@@ -159,7 +159,7 @@ impl<R> Batch<R> {
         self.commits.is_empty() && self.writes.is_empty() && self.answers.is_empty()
     }
 
-    /// Returns whether handing it over leads to no further decision.
+    /// Returns whether no further decision follows after the batch is handed over.
     fn is_complete(&self) -> bool {
         self.deferred.is_empty() && !self.commits.iter().any(|commit| commit.goes_on)
     }
@@ -188,7 +188,7 @@ impl<R> Batch<R> {
         }
     }
 
-    /// Takes the lease of an offer from the queue out of the batch; false if it is not here.
+    /// Removes the lease of a queued offer from the batch; returns false if the batch does not have it.
     pub fn unlease(&mut self, unit: protocol::Unit) -> bool {
         let delivers = |then: &Then<R>| matches!(then, Then::Deliver(_, work) if work.unit == unit);
         let Some(place) = self.thens.iter().position(delivers) else { return false };
@@ -207,7 +207,7 @@ impl<R> Batch<R> {
         self.commits.push(building);
     }
 
-    /// Closes the commit of an execution: its next input belongs to the next commit.
+    /// Returns whether the commit of an execution is closed: its next input belongs to the next commit.
     pub fn is_closed_for(&self, id: ExecutionId) -> bool {
         self.places.get(&id).and_then(|place| self.commits.get(*place)).is_some_and(Building::is_full)
     }
@@ -353,7 +353,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Returns whether the commits that the answer depends on are on disk.
+    /// Answers the caller of an input. A decision of an agent is answered when what it began has ended.
     pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         let Some(reply) = pending.reply else { return };
         match (&pending.what, answer) {
@@ -390,12 +390,12 @@ impl<R> Lane<R> {
             (Then::Deliver(session, work), Some(Applied::Done)) => {
                 self.give_order(session, protocol::Order::Run(work));
             }
-            // The offer was gone before the lease was written.
+            // The offer was closed before the lease was written.
             (Then::Deliver(_, work), _) => self.not_delivered(work.unit),
         }
     }
 
-    /// Counts down the commits in flight; callers that wait for the execution to rest are answered.
+    /// Counts down the commits in flight, and answers callers that wait for the execution to rest.
     fn caught_up(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         live.unwritten = live.unwritten.saturating_sub(1);

@@ -218,7 +218,7 @@ impl<R> Lane<R> {
         self.create(&net, create, start.origin, requester);
     }
 
-    /// A Net that is not stored with a definition.
+    /// Stores a Net that is not the one of its definition, unless it is known.
     pub(super) fn keep_other_net(&mut self, net: &Arc<Net>) {
         if self.executions.net(net.digest()).is_none() {
             self.open.write(Write::Net(net.clone()), Then::Nothing);
@@ -535,7 +535,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Mail that led to no commit is still taken out of the inbox.
+    /// Removes mail that led to no commit from the inbox.
     pub(super) fn settle_mail(&mut self, mail: Option<MailId>, refused: Option<String>) {
         if let Some(mail) = mail {
             self.open.write(Write::Settle { mail, refused }, Then::Nothing);
@@ -589,7 +589,7 @@ fn take_over(values: &mut Values, found: Values) {
     values.answers.extend(found.answers);
 }
 
-/// Keeps values that later decisions may need, at least until they are on disk. The state is the one before.
+/// Keeps values that later decisions may need, at least until they are on disk. The state is that before the decision.
 fn remember<R>(live: &mut Live<R>, decision: &Decision) {
     let Live { values, net, .. } = live;
     for Artifact { key, bytes } in &decision.artifacts {

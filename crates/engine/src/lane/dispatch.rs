@@ -271,7 +271,7 @@ fn describe_iteration<R>(
     Some(protocol::Iter { name: spec.iterator.clone(), item, index, total })
 }
 
-/// Timer that reports and lost leases share.
+/// Returns the parts of a unit as the kernel names them.
 pub(super) fn parts(unit: protocol::Unit) -> (ExecutionId, RunId, Fence) {
     (ExecutionId(unit.execution), RunId(unit.run), Fence(unit.fence))
 }

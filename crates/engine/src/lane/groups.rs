@@ -245,7 +245,7 @@ impl<R> Groups<R> {
         true
     }
 
-    /// Frees the reservation of an offer that is gone.
+    /// Frees the reservation of an offer that no longer exists.
     pub fn unreserve(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session).filter(|claim| claim.reserved > 0) {
             claim.reserved -= 1;

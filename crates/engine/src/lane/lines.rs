@@ -5,13 +5,13 @@ use super::queue::{Queued, Waiting};
 use std::collections::{BTreeMap, HashMap};
 use windlass_store::Priority;
 
-/// Withdrawn offers that a line keeps in addition to as many as it has live ones: removing them costs time in proportion to
-/// the whole line.
+/// Minimum number of withdrawn offers before a line is compacted, in addition to the number of its live offers. The
+/// cost of a compaction is proportional to the whole line.
 const GONE_MIN: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Lines<K> {
-    /// None of them is without a live offer.
+    /// Lines with at least one live offer.
     lines: BTreeMap<K, Line>,
     /// The line of each live offer.
     places: HashMap<Queued, K>,
@@ -33,12 +33,12 @@ impl<K> Default for Lines<K> {
 }
 
 impl<K: Ord + Clone> Lines<K> {
-    /// Enqueues an offer; false: it waits already.
+    /// Enqueues an offer; returns false if it waits already.
     pub fn push(&mut self, key: &K, priority: Priority, offer: Queued) -> bool {
         self.enter(key, offer, |queue| queue.push(priority, offer))
     }
 
-    /// Enqueues an offer that was taken out and not handed out, as the next one.
+    /// Enqueues an offer that was taken out and not handed out, as the next one; returns false if it waits already.
     pub fn put_back(&mut self, key: &K, priority: Priority, offer: Queued) -> bool {
         self.enter(key, offer, |queue| queue.put_back(priority, offer))
     }
@@ -90,7 +90,7 @@ impl<K: Ord + Clone> Lines<K> {
         self.lines.get(key).map_or(0, |line| line.live)
     }
 
-    /// Lines with an offer, and how many each has.
+    /// Returns the lines with an offer, and the number of live offers of each.
     pub fn iter(&self) -> impl Iterator<Item = (&K, usize)> {
         self.lines.iter().map(|(key, line)| (key, line.live))
     }

@@ -28,11 +28,11 @@ pub(super) struct Live<R> {
     pub unwritten: u32,
     /// Inputs that wait, in order: for values, or for the next batch.
     pub waiting: VecDeque<Pending<R>>,
-    /// Values that are being read. Nothing is decided until they arrive.
+    /// Whether values are being read. Nothing is decided until they arrive.
     pub blocked: bool,
     /// Values that have to be read and are not being read yet.
     pub missing: Vec<Need>,
-    /// Callers that are answered when it rests.
+    /// Callers that are answered when the execution rests.
     pub waiters: Vec<(Rest, R)>,
 }
 
@@ -65,7 +65,7 @@ impl<R> Live<R> {
         }
     }
 
-    /// The open offer that a report answers. A repeated report answers none, even if the execution continues with the
+    /// Returns the open offer that a report answers. A repeated report answers none, even if the execution continues with the
     /// rest of its work.
     pub fn answered_by(&self, what: &What) -> Option<(RunId, Fence)> {
         let What::Report(input) = what else { return None };
@@ -75,7 +75,7 @@ impl<R> Live<R> {
         open.then_some((report.run, report.fence))
     }
 
-    /// Returns whether all of it is on disk and no caller waits. A worker may have a part of it.
+    /// Returns whether the whole execution is on disk and no caller waits. A worker may have a part of it.
     fn is_idle(&self) -> bool {
         self.unwritten == 0 && self.waiting.is_empty() && !self.blocked && self.waiters.is_empty()
     }

@@ -29,7 +29,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Notes that there is mail: it is read at the next moment.
+    /// Notes that there is mail, so that it is read at the next wake-up.
     pub fn poke(&mut self) {
         self.next_poll = 0;
     }

@@ -10,7 +10,7 @@ use windlass_kernel::{
 use windlass_store::{DueTimer, Letter, Retry};
 
 impl<R> Lane<R> {
-    /// Time that work has to end after the decision, whose state is passed.
+    /// Adds the effects of a decision to its commit. `grace_ms` is the time that stopped work has to end.
     pub(super) fn follow(&mut self, id: ExecutionId, decision: &Decision, grace_ms: u64) {
         for record in &decision.records {
             self.follow_record(id, record, grace_ms);

@@ -19,13 +19,14 @@ use windlass_store::{
     Entry, Lease, Offer, ReportReceipt, Session as StoredSession, Stop, Tenant, WHOLE, WorkerSession, Write,
 };
 
-/// Sessions of one tenant: more than a fleet has processes, and few enough to be kept in memory.
+/// Maximum number of sessions of one tenant: more than a fleet has processes, and few enough to be kept in memory.
 const SESSIONS_MAX: usize = 1_000;
-/// Units that one session holds. A worker with more has many processes, each of which can have a session.
+/// Maximum number of units of one session. A worker with more has many processes, each of which can have a session.
 const HELD_MAX: usize = 10_000;
 
 impl<R> Lane<R> {
-    /// Sessions of an earlier process have their whole time to come back: no other worker got anything of them meanwhile.
+    /// Restores the sessions of an earlier process. Each gets its whole lease time, because no other worker got its
+    /// units.
     pub(super) fn restore_sessions(&mut self) {
         for session in std::mem::take(&mut self.config.sessions) {
             self.open_outside(&session);
@@ -111,7 +112,7 @@ impl<R> Lane<R> {
         })
     }
 
-    /// The worker is alive. Its row is written less often than it is heard.
+    /// Renews the session of a worker that is alive. Its row is written less often than calls of the worker arrive.
     pub(super) fn renew(&mut self, session: protocol::SessionId) {
         let (now, ttl_ms) = (self.now.steady, self.config.lease_ttl_ms);
         if self.sessions.renew(session, now + ttl_ms, now, ttl_ms / 4) {
@@ -122,8 +123,8 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A worker that got no answer repeats its report within the time of its session: after that the session is over. One
-    /// that waited for this process to start has the same time from then on.
+    /// Deletes receipts that are no longer needed: a worker without an answer repeats its report until its session
+    /// expires. A worker that waited for this process to start has the same time from the start on.
     fn drop_receipts(&mut self, session: protocol::SessionId) {
         let kept_ms = 2 * self.config.lease_ttl_ms;
         if self.sessions.is_claiming(session) && self.now.steady.saturating_sub(self.began) >= kept_ms {
@@ -152,7 +153,8 @@ impl<R> Lane<R> {
         self.dispatch_groups();
     }
 
-    /// What the worker does not list any more it has given up, unless the list may be older than the claim's answer.
+    /// Handles a heartbeat. The worker has given up units that it does not list, unless the claim's answer may be
+    /// newer.
     fn beat_outside(&mut self, key: &SessionKey, held: Vec<protocol::Unit>, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
@@ -193,8 +195,8 @@ impl<R> Lane<R> {
         }
     }
 
-    /// The receipt is written in the batch of the decision, or in an earlier one. It is looked at only if the journal has an
-    /// answer under the fence, so one whose report was not accepted proves nothing.
+    /// Handles a report. Its receipt is written in the batch of the decision, or in an earlier one. It is read only if
+    /// the journal has an answer under the fence, so the receipt of a report that was not accepted proves nothing.
     fn report_call(&mut self, key: &SessionKey, report: protocol::Report, digest: [u8; 32], reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
@@ -213,7 +215,7 @@ impl<R> Lane<R> {
         let mut calls = self.sessions.held_calls();
         calls.retain(|call| {
             let (execution, run, _) = parts(call.unit);
-            // The limit of one that is not in memory yet is not known.
+            // The limit of an execution that is not in memory yet is unknown.
             self.executions.get(execution).is_none() || self.task_is_limited(execution, run)
         });
         calls
@@ -233,7 +235,7 @@ impl<R> Lane<R> {
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
-    /// Only a report under a fence that is closed is compared: one under an open fence would be taken for the worker's.
+    /// Compares a report only if its fence is closed: under an open fence it would be taken for the first report.
     pub(super) fn repeat(&mut self, id: ExecutionId, pending: Pending<R>) {
         let Pending { what: What::Repeat { input, run, fence, tenant }, reply, mail, audit } = pending else {
             return;
@@ -301,7 +303,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Offers that wait are given to claims that wait.
+    /// Assigns waiting offers to waiting claims.
     pub(super) fn dispatch_groups(&mut self) {
         while !self.stopping
             && let Some((session, Queued { execution, work })) = self.groups.next_match()
@@ -317,7 +319,7 @@ impl<R> Lane<R> {
         self.groups.unreserve(session);
     }
 
-    /// A queued offer has a claim.
+    /// Hands a queued offer to the claim that it was matched with.
     pub(super) fn hand_to_claim(
         &mut self,
         id: ExecutionId,
@@ -333,7 +335,7 @@ impl<R> Lane<R> {
             Some(Ok(work)) => Some(work),
             None => None,
         };
-        // Queued twice: by recovery and by this process.
+        // The offer was queued twice: by recovery and by this process.
         let Some(work) = work.filter(|work| !self.sessions.is_held(work.unit)) else {
             return self.groups.unreserve(session);
         };
@@ -357,7 +359,7 @@ impl<R> Lane<R> {
         self.open.write(write, Then::Deliver(session, Box::new(work)));
     }
 
-    /// The lease is on disk. The worker may have gone in the meantime; then its session expires with the lease.
+    /// Delivers a unit whose lease is on disk. If the worker has disconnected, its session expires with the lease.
     pub(super) fn deliver_outside(&mut self, session: protocol::SessionId, work: protocol::Work) {
         self.sessions.sent(work.unit, self.now.steady);
         let unit = work.unit;
@@ -372,7 +374,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A session of a worker outside is over.
+    /// Closes the session of a worker outside of this process.
     pub(super) fn close_outside(&mut self, session: protocol::SessionId) {
         let closed = Entry::WorkerClosed { session: StoredSession(session.0) };
         self.open.write(Write::Entry(Box::new(closed)), Then::Nothing);
@@ -381,7 +383,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A worker outside held an offer when the last process ended, and holds it still.
+    /// Keeps an offer that a worker outside of this process has held since the last process.
     pub(super) fn keep_offer(&mut self, offer: &Offer, lease: &Lease) {
         let Offer { execution, run, fence, tenant, cursor, .. } = offer;
         let (session, unit) = (protocol::SessionId(lease.session.0), unit(*execution, *run, *fence));
@@ -394,7 +396,7 @@ impl<R> Lane<R> {
         self.give(*execution, Pending { what, reply: None, mail: None, audit: None });
     }
 
-    /// The time of its attempt still runs.
+    /// Arms the timer of an attempt that has run since the last process.
     pub(super) fn rearm(&mut self, id: ExecutionId, run: RunId, fence: Fence, claimed_at: Millis) {
         if run == WHOLE {
             return self.whole_kept(id);
@@ -407,7 +409,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A worker outside was asked to stop by the last process, and has not answered.
+    /// Keeps a stop that the last process requested from a worker outside, which has not answered.
     pub(super) fn keep_stop(&mut self, stop: Stop) {
         let (session, unit) =
             (protocol::SessionId(stop.session.0), unit(stop.execution, stop.run, stop.fence));

@@ -93,7 +93,7 @@ impl<R> Lane<R> {
         Refusal::Quarantined { execution: id, reason: reason.unwrap_or_default() }
     }
 
-    /// Releases it. Its waiting inputs are looked up when the release is on disk.
+    /// Releases an execution. Its waiting inputs are looked up when the release is on disk.
     pub(super) fn release(&mut self, id: ExecutionId, audit: Audit, reply: R) {
         if !self.quarantined.holds(id) {
             return self.answer(reply, Answer::Refused(Refusal::NotQuarantined(id)));

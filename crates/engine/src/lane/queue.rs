@@ -25,7 +25,7 @@ pub(super) enum QueuedWork {
     Whole,
 }
 
-/// Entries; one whose offer is gone is dropped when its turn comes.
+/// Queue of entries. An entry whose offer no longer exists is dropped when its turn comes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Tenants that have entries.
@@ -147,7 +147,7 @@ impl Queue {
         held(tenant) + self.leaving.get(tenant).copied().unwrap_or_default()
     }
 
-    /// Notes that an entry has found its slot, or is gone.
+    /// Notes that an entry that was taken out has a slot, or was dropped.
     pub fn left(&mut self, tenant: &Tenant) {
         let Some(count) = self.leaving.get_mut(tenant) else { return };
         *count -= 1;

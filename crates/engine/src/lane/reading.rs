@@ -80,7 +80,7 @@ impl<R> Reads<R> {
         id
     }
 
-    /// Starts of a tenant that have room, and begin when their definition is found.
+    /// Returns the number of starts of a tenant that have room and begin when their definition is found.
     pub fn beginnings_of(&self, tenant: &Tenant) -> usize {
         let begins = |why: &&Why<R>| match why {
             Why::Start(start, _) => start.origin.tenant == *tenant,
@@ -92,7 +92,7 @@ impl<R> Reads<R> {
         self.open.values().filter(begins).count()
     }
 
-    /// Blocks an input that cannot be decided before it is found.
+    /// Returns whether a caller waits for a lookup that is in progress.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,

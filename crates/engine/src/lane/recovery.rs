@@ -35,7 +35,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn offers_found(&mut self, offers: &[Offer]) {
-        // It is known already: this process dispatched it while the rows were read.
+        // An offer that this process dispatched while the rows were read is known already.
         self.take_up(offers, |lane, _, lease| lane.sessions.knows(SessionId(lease.session.0)));
         match offers.last() {
             Some(last) if offers.len() >= PAGE => {

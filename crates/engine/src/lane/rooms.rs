@@ -102,7 +102,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Executions that began and were perhaps not on disk when the number was looked up.
+    /// Returns the number of executions that began and may not have been on disk when the open ones were counted.
     fn unwritten_of(&self, tenant: &Tenant) -> usize {
         let begun = |building: &&Building<R>| {
             building.creation.as_ref().is_some_and(|creation| creation.origin.tenant == *tenant)

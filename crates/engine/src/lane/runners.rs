@@ -31,7 +31,7 @@ impl RunnerKey {
 #[derive(Debug, Default)]
 pub(super) struct Runners {
     waiting: Lines<RunnerKey>,
-    /// Something was added that was not matched with free slots yet.
+    /// Whether something was added that was not matched with free slots yet.
     has_new: bool,
 }
 
@@ -44,12 +44,12 @@ impl Runners {
         self.waiting.len(key) > 0
     }
 
-    /// Removes an execution that has ended, or an offer that is closed; false: it is none of these.
+    /// Removes an execution that has ended, or an offer that is closed. Returns false if it does not wait here.
     pub fn withdraw(&mut self, queued: &Queued) -> bool {
         self.waiting.withdraw(queued).is_some()
     }
 
-    /// Groups with waiting work, and how much there is.
+    /// Returns the groups with waiting work, and the number of waiting units.
     pub fn waiting(&self) -> impl Iterator<Item = (GroupKey, usize)> {
         self.waiting.iter().map(|(key, waiting)| (key.group(), waiting))
     }
@@ -67,7 +67,7 @@ impl<R> Lane<R> {
         self.runners.push(&key, priority, queued);
     }
 
-    /// Free slots take what waits for them.
+    /// Assigns waiting work to free slots.
     pub(super) fn dispatch_runners(&mut self) {
         let has_free = self.sessions.take_freed_runners();
         let has_new = std::mem::take(&mut self.runners.has_new);
@@ -90,7 +90,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A slot of a worker was reserved for an execution that waited for it, or for one of its offers.
+    /// Uses a slot that was reserved for a waiting execution, or for one of its offers.
     pub(super) fn give_to_runner(
         &mut self,
         id: ExecutionId,
@@ -173,7 +173,7 @@ impl<R> Lane<R> {
         self.sessions.hold(session, unit(id, run, fence), key.tenant.clone(), now);
     }
 
-    /// Orders of a session of an earlier connection, or of an earlier process, go to this caller from now on.
+    /// Directs the orders of a session of an earlier connection or process to this caller from now on.
     pub(super) fn attach(&mut self, key: &SessionKey, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
@@ -184,8 +184,8 @@ impl<R> Lane<R> {
         self.effects.push(Effect::SessionOpen(registered, reply));
     }
 
-    /// A worker outside of this process makes a call of the protocol. It speaks for what its session holds, and for nothing
-    /// else.
+    /// Makes a call of the protocol for a worker outside of this process. The worker may act only for the units that
+    /// its session holds.
     pub(super) fn relay(&mut self, key: &SessionKey, call: Call, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
@@ -197,7 +197,7 @@ impl<R> Lane<R> {
             Call::Beat(beat) if beat.session == key.id => self.beat(&beat, reply),
             Call::Leave(session) if session == key.id => self.leave(session, reply),
             Call::Report(report) if holds(report.unit) => self.report(*report, reply),
-            // It may have been accepted before; then that is said again.
+            // The report may have been accepted before; then it is accepted again.
             Call::Report(report) if !report.unit.is_whole() => self.begin_repeat(key, *report, reply),
             Call::Checkpoint(checkpoint) if holds(checkpoint.unit) => self.checkpoint(checkpoint, reply),
             Call::Progress(progress) if holds(progress.unit) => self.progress(progress, reply),

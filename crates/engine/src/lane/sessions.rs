@@ -234,8 +234,8 @@ impl<R> Lane<R> {
         }
     }
 
-    /// That an offer is closed is on disk. No worker outside of this process may ever come for it, so it does not wait for its
-    /// turn to be dropped.
+    /// Removes an offer from the queues after its end is on disk. It does not wait for its turn to be dropped, because
+    /// no worker outside of this process may ever claim it.
     pub(super) fn unqueue(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let work = if run == WHOLE { QueuedWork::Whole } else { QueuedWork::Offer(run, fence) };
         let queued = Queued { execution: id, work };
@@ -331,7 +331,7 @@ impl<R> Lane<R> {
         self.open.write(Write::Log(chunk), Then::Verdict(reply));
     }
 
-    /// Only the session that holds the unit is served, and for the tenant of its execution.
+    /// Serves a resource to the session that holds the unit, for the tenant of its execution.
     pub(super) fn serve_resource(&mut self, call: protocol::ResourceCall, reply: R) {
         let Some(held) = self.sessions.held_mut(call.unit) else {
             return self.answer(reply, Answer::resource(protocol::ResourceReply::Stale));

@@ -84,7 +84,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Notes that it has left the queue, for its start or because the execution is quarantined.
+    /// Notes that a start has left the queue, because it began or because the execution is quarantined.
     pub(super) fn drop_queued_start(&mut self, id: ExecutionId, tenant: &Tenant) {
         self.queue.left(tenant);
         self.starts.waiting.remove(&id);

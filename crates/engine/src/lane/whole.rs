@@ -79,7 +79,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A queued execution has its turn, and a slot is free.
+    /// Assigns a queued execution whose turn it is to a worker with a free slot.
     pub(super) fn assign(&mut self, id: ExecutionId, tenant: Tenant) {
         if self.open.is_closed_for(id) {
             self.open.deferred.push(id);
@@ -124,7 +124,7 @@ impl<R> Lane<R> {
         self.sessions.hold(session, unit, tenant, now);
     }
 
-    /// The whole execution as its worker gets it; None: it is not open under this fence.
+    /// Returns the whole execution as its worker gets it; None if it is not open under this fence.
     pub(super) fn whole_work(&self, id: ExecutionId, fence: Fence) -> Option<protocol::Work> {
         let live = self.executions.get(id)?;
         let head = &live.state.head;
@@ -147,7 +147,7 @@ impl<R> Lane<R> {
         })
     }
 
-    /// The worker that holds the execution of an offer.
+    /// Returns the worker that holds the execution of an offer.
     fn holder_of(&self, id: ExecutionId, fence: Fence) -> Option<protocol::SessionId> {
         self.sessions.holder(whole(id, fence.generation()))
     }
@@ -169,7 +169,7 @@ impl<R> Lane<R> {
         self.sessions.hold_in(Seat::Inside, session, unit(id, run, fence), tenant, now);
     }
 
-    /// An offer whose values had to be read goes to the worker of its execution.
+    /// Sends an offer whose values had to be read to the worker of its execution.
     pub(super) fn hand_inside(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
@@ -194,7 +194,7 @@ impl<R> Lane<R> {
         self.open.write(write, Then::Deliver(session, Box::new(work)));
     }
 
-    /// A worker still holds the execution after a restart of the engine: offers that had no lease go to it.
+    /// Sends offers without a lease to a worker that still holds the execution after a restart of the engine.
     pub(super) fn whole_kept(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         if awaits_uploads(live) {
@@ -212,14 +212,14 @@ impl<R> Lane<R> {
         }
     }
 
-    /// The worker has to let go of the execution, which has ended or begins again. The state is the one after the decision.
+    /// Stops the worker of an execution that has ended or begins again. The state is the one after the decision.
     pub(super) fn end_whole(&mut self, id: ExecutionId, generation: u32, grace_ms: u64) {
         if self.takes_whole(id) {
             self.ask_to_stop(id, (WHOLE, Fence::first(generation)), grace_ms);
         }
     }
 
-    /// The worker is ready for the steps, or says so again.
+    /// Handles the report that the worker is ready for the steps. It may be repeated.
     pub(super) fn whole_ready(&mut self, id: ExecutionId, fence: Fence, pending: Pending<R>) {
         let Some(live) = self.executions.get(id) else { return };
         let is_current = Fence::first(live.state.head.generation) == fence;
@@ -231,10 +231,11 @@ impl<R> Lane<R> {
         self.rest(id);
     }
 
-    /// A worker lets go of an execution: because it was asked to, because it cannot begin, or on its own.
+    /// Handles the end of a worker's work on an execution: it was stopped, cannot begin, or gave up.
     pub(super) fn whole_reported(&mut self, report: protocol::Report, reply: R) {
         let (execution, run, fence) = parts(report.unit);
-        // Without a holder the last process gave it out, or it was answered before: the execution says which.
+        // Without a holder, the last process dispatched it, or it was answered before: the state of the execution
+        // decides.
         if let Some((session, _, true)) = self.sessions.release(report.unit) {
             let stop = Stop { execution, run, fence, session: StoredSession(session.0) };
             return self.open.write(Write::Stopped(stop), Then::Verdict(reply));

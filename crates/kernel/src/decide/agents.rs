@@ -77,7 +77,7 @@ fn call_tool(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Arg
     d.emit(Event::Fired { run: tool, step, path: Path::default(), token: None, role, args: args.clone() })
 }
 
-/// Fails the whole execution on request of the agent, in every failure mode.
+/// Fails the whole execution at the request of the agent, in every failure mode.
 fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Accepted {
     ending::fail(d, run, failure.clone(), EndDetails::under(fence))?;
     if d.is_open() {

@@ -1,4 +1,4 @@
-//! Lost leases: the worker is gone or disconnected. The consequences follow the recovery policy of the Net.
+//! Lost leases: the worker has ended or is disconnected. The consequences follow the recovery policy of the Net.
 
 use super::ending::{self, EndDetails};
 use super::{Accepted, Draft, cancel, hold, reports, retry, start};

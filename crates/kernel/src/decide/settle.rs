@@ -1,5 +1,5 @@
 //! Work after every input: control proceeds until it waits for something outside, and then the execution pauses or
-//! ends. Quiescence is derived from counters, without a search.
+//! ends. Whether nothing is left to do follows from counters, without a search.
 
 use super::{Accepted, Draft, cancel, finish, firing, hold, joining, loops, working};
 use crate::any_of;

@@ -13,9 +13,9 @@ use windlass_store::Tenant;
 pub(in crate::lane) struct Outside {
     pub group: GroupKey,
     pub cluster: Option<String>,
-    /// It claims calls of its group, and takes no orders.
+    /// Whether the worker claims calls of its group, and takes no orders.
     pub claims: bool,
-    /// Orders reach it: its worker has fetched some since this process began, and has not hung up.
+    /// Whether orders reach the worker: it has fetched some since this process began, and has not disconnected.
     pub is_attached: bool,
     /// SHA-256 of the session's text.
     pub digest: [u8; 32],
@@ -187,7 +187,7 @@ impl Sessions {
         (dropped, stop)
     }
 
-    /// A unit from before the start: its checkpoint, and whether it must stop.
+    /// Restores a unit from before the start, with its checkpoint and its stop order, if any.
     pub fn restored(&mut self, unit: protocol::Unit, cursor: Cursor, stop: Option<u64>, now: u64) {
         let Some(held) = self.held_mut(unit) else { return };
         held.sent = Some(now);

@@ -22,9 +22,9 @@ pub(in crate::lane) struct Sessions {
     pub(super) free: usize,
     /// Sessions of workers outside of this process that have slots, in turn.
     pub(super) runners: BTreeMap<GroupKey, VecDeque<protocol::SessionId>>,
-    /// Clusters whose workers alone get something of a group.
+    /// Clusters that the work of a group is restricted to.
     pub(super) restrictions: BTreeMap<GroupKey, String>,
-    /// One of them may have a free slot that it had not before.
+    /// Whether one of these sessions may have a free slot that was not offered yet.
     pub(super) has_freed_runners: bool,
     /// Units that workers outside of this process hold.
     pub(super) held_outside: usize,
