@@ -30,15 +30,15 @@ pub const PROTOCOL_VERSION: u32 = 2;
 pub enum Call {
     Register(Register),
     Beat(Beat),
-    /// Ends the session. What it held and did not report is offered again at once, and counts as no loss.
+    /// Ends the session. Unfinished work is offered again at once, and does not count as lost.
     Leave(SessionId),
     Report(Box<Report>),
     Checkpoint(Checkpoint),
     /// Decision of an agent. The reply follows when what it began has ended, which may take long.
     Agent(Box<AgentCall>),
-    /// Only the newest progress matters: a lost one is not sent again.
+    /// Newest progress of a unit. A lost message is not sent again.
     Progress(Progress),
-    /// The reply says that the next one may be sent.
+    /// Lines of a log. The reply means that the next lines may be sent.
     Log(Log),
     /// Request for something that the engine holds for the unit.
     Resource(Box<ResourceCall>),
@@ -58,7 +58,7 @@ pub enum Reply {
 }
 
 /// Callback for the replies to one call, in a transport within one process. It is called from any thread and must not
-/// wait. Dropped without a call, it means that the call is lost.
+/// wait. If it is dropped without a call, the call counts as lost.
 pub type ReplyTo = Box<dyn FnMut(Reply) + Send>;
 
 /// Registration of a worker that takes `slots` units of work at a time.
@@ -81,7 +81,7 @@ pub struct Registered {
 pub struct Beat {
     pub session: SessionId,
     pub holds: Vec<Unit>,
-    /// The worker finishes what it has and takes nothing new.
+    /// Whether the worker finishes its work and takes no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
 }
@@ -96,7 +96,7 @@ pub enum Order {
         unit: Unit,
         grace_ms: u64,
     },
-    /// The engine does not know the session: everything it holds is lost, and the worker registers again.
+    /// The engine does not know the session: all its work is lost, and the worker registers again.
     Unknown,
 }
 
@@ -107,7 +107,7 @@ pub enum Verdict {
     Accepted,
     /// The unit was given to another worker, was stopped or has ended: the call changed nothing.
     Stale,
-    /// The fence was answered before, with something else (R16).
+    /// The fence was answered before, with another report (R16).
     Conflict,
 }
 

@@ -14,10 +14,11 @@
 use crate::call::{Call, Order, Registered, Reply};
 use serde::{Deserialize, Serialize};
 
-/// Calls in one request: what a disk takes in one batch without delaying others.
+/// Maximum number of calls in one request: as many as a disk writes in one batch without delaying others.
 pub const CALLS_PER_BATCH_MAX: usize = 256;
 
-/// Maximum size of a request with calls. Results of steps are values of at most 64 KiB or references, log lines are cut.
+/// Maximum size of a request with calls. Results of steps are at most 64 KiB or references, and log lines are
+/// truncated.
 pub const CALLS_BYTES_MAX: usize = 96 << 20;
 
 /// Header with the session of a worker that sends or fetches an artifact.
@@ -68,7 +69,7 @@ pub struct CallBatch {
     pub calls: Vec<Call>,
 }
 
-/// Replies in the order of the calls. None: there is no reply yet, and the call has to be made again.
+/// Replies in the order of the calls. None: there is no reply yet, and the worker has to make the call again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyBatch {
     pub replies: Vec<Option<Reply>>,

@@ -11,23 +11,24 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Pipeline {
-    /// Laid over the token's arguments before the first task.
+    /// Arguments that are merged over those of the token before the first task.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
     /// JSON Schema that the arguments must fit before the first task is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_schema: Option<Value>,
     pub tasks: Vec<Task>,
-    /// Written to the context after the last task, before the step routes; sees the step's own result by its name.
+    /// Keys that are written to the context after the last task, before the step routes; templates see the step's own
+    /// result by its name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set_ctx: Map<String, Value>,
-    /// A longer result is kept as an artifact; None: as usual.
+    /// Length in bytes above which the result is stored as an artifact; None: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_bytes: Option<usize>,
-    /// Resolved before the first task, in this order.
+    /// Entries that are resolved before the first task, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keychain: Vec<Key>,
-    /// Set for the first step: when its keychain cannot be resolved, no later step runs either.
+    /// Set for the first step: if its keychain cannot be resolved, no later step runs either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlocks: bool,
     /// Root of the results of earlier steps in templates, in the form ROOT.STEP.output. `inputs` is then the workload.
@@ -53,19 +54,19 @@ impl Pipeline {
 /// One tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Unique in its pipeline.
+    /// Label, which is unique in the pipeline.
     pub label: String,
     /// The tool: `shell`, `http`, …
     pub kind: String,
     /// The tool's own fields.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
-    /// The first that matches the outcome decides.
+    /// Rules, of which the first that matches the outcome decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     #[serde(default)]
     pub on_unmatched: OnUnmatched,
-    /// Time for one try.
+    /// Time limit of one try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -83,11 +84,11 @@ pub enum OnUnmatched {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Without it the rule always matches: `else`.
+    /// Condition of the rule; without it the rule always matches: `else`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     pub action: Action,
-    /// Written before the action, whichever it is.
+    /// Keys that are written to the context before the action, whatever the action is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set_ctx: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -101,7 +102,7 @@ pub enum Action {
     Continue,
     /// The same task again.
     Retry {
-        /// All tries, the first included; counted per label, from one again after a success.
+        /// Maximum number of tries, including the first; counted per label, from one again after a success.
         attempts: u32,
         backoff: Backoff,
         delay_ms: u64,
@@ -114,7 +115,7 @@ pub enum Action {
     Fail,
 }
 
-/// The delay before the k-th retry.
+/// Delay before the k-th retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
@@ -189,7 +190,7 @@ pub struct Node {
     /// Configuration before templates are rendered.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
-    /// Names the node uses, and the stored secrets behind them. Values are never here.
+    /// Stored secrets by the names that the node uses. It never contains their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub credentials: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

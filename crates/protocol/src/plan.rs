@@ -25,7 +25,7 @@ pub struct PlanStep {
     /// Outputs of the action, then extra outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<StepOutput>,
-    /// The condition and the routing context in the words of the plan, for people.
+    /// The condition and the routing context in the words of the plan, for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captions: Vec<String>,
 }
@@ -113,7 +113,7 @@ pub enum StepVariable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepInput {
     pub name: String,
-    /// With a schema, the input is a JSON file that fits it; without one, a text file.
+    /// Schema of the value. An input with a schema is a JSON file that matches it; one without is a text file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -152,12 +152,12 @@ pub enum RefSource {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepOutput {
     pub name: String,
-    /// With a schema, the output is JSON that fits it.
+    /// Schema of the value. An output with a schema is JSON that matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// A condition reads the output, so it may not become an artifact.
+    /// Whether a condition reads the output, which therefore may not become an artifact.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_condition: bool,
 }

@@ -45,7 +45,7 @@ pub enum ResourceAsk {
 pub enum ResourceReply {
     Rights(Rights),
     Secret(SecretValue),
-    /// Without a body: the tenant has no such artifact, or it is damaged.
+    /// Content of the artifact; without a body, the tenant has no such artifact, or it is damaged.
     Artifact(Option<Body>),
     Memories(Vec<Memory>),
     /// `None`: there is no such target, or it has no key.
@@ -127,7 +127,7 @@ impl Variables {
 pub struct WorkerRules {
     pub egress: EgressRules,
     pub databases: DatabaseQuota,
-    /// Time until a lease is lost that is not renewed; None: [`crate::LEASE_TTL_MS`].
+    /// Time after which a lease that is not renewed is lost; None: [`crate::LEASE_TTL_MS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ttl_ms: Option<u64>,
 }
@@ -191,7 +191,7 @@ pub struct Memory {
     pub at: i64,
 }
 
-/// Reason why nothing more can be stored for a tenant, with what to do about it.
+/// Reason why nothing more can be stored for a tenant, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoRoom {

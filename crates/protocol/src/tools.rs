@@ -1,5 +1,5 @@
-//! The table of tools. Dialects check documents against it, workers run what it lists, and the server asks it who starts
-//! programs. A tool is a row here, a file in the worker and a section of docs/tools.md.
+//! The table of tools. Dialects check documents against it, workers run what it lists, and the server looks up which
+//! tools start programs. A tool is a row here, a file in the worker and a section of docs/tools.md.
 
 use crate::plan::{PLAN_STEP_KIND, PlanStep};
 
@@ -14,13 +14,13 @@ pub struct ToolRow {
     pub fields: &'static [ToolField],
     /// Fields that it has in common with other tools.
     pub shared: &'static [ToolField],
-    /// Fields that a dialect writes for it and no document has.
+    /// Fields that a dialect writes and that no document has.
     pub internal: &'static [&'static str],
     /// Whether it starts processes, which run as the user of the worker.
     pub runs_programs: bool,
     /// Whether its program gets all arguments of the step, and not only those that templates name.
     pub gets_args: bool,
-    /// Whether playbooks name it. The others are what nodes of workflows become.
+    /// Whether playbooks can name it. Dialects make the others from nodes of workflows.
     pub in_playbooks: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct ToolRow {
 pub struct ToolField {
     pub name: &'static str,
     pub about: &'static str,
-    /// Replacement for a field that other engines read and that has no effect here.
+    /// Replacement for a field of other engines that has no effect here.
     pub instead: Option<&'static str>,
 }
 
@@ -47,25 +47,25 @@ impl ToolRow {
         in_playbooks: true,
     };
 
-    /// The fields that a document may give.
+    /// Returns the fields that a document may have.
     pub fn all_fields(&self) -> impl Iterator<Item = &'static ToolField> + Clone + use<> {
         self.fields.iter().chain(self.shared).chain(COMMON_FIELDS)
     }
 
-    /// Whether a task may have the field, by a document or by the dialect.
+    /// Returns whether a task may have the field, by a document or by the dialect.
     #[must_use]
     pub fn has_field(&self, name: &str) -> bool {
         self.all_fields().any(|field| field.name == name) || self.internal.contains(&name)
     }
 }
 
-/// A field of a tool.
+/// Returns a field of a tool.
 #[must_use]
 pub const fn field(name: &'static str, about: &'static str) -> ToolField {
     ToolField { name, about, instead: None }
 }
 
-/// A field of other engines that has no effect here.
+/// Returns a field of other engines that has no effect here.
 #[must_use]
 pub const fn idle(name: &'static str, about: &'static str, instead: &'static str) -> ToolField {
     ToolField { name, about, instead: Some(instead) }
@@ -379,7 +379,7 @@ tools! {
     },
 }
 
-/// Fields of tools that ask a model.
+/// Fields of tools that call a model.
 const MODEL: &[ToolField] = &[
     field("base_url", "The address of the model's API"),
     field("model", "The name of the model"),

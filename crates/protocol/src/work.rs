@@ -1,4 +1,4 @@
-//! Work on its way to a worker, and what comes back: reports, checkpoints, progress and log lines.
+//! Work on its way to a worker, and the messages about it: reports, checkpoints, progress and log lines.
 //!
 //! Each of them names its offer by a [`Unit`]. A message under a fence that is no longer open changes nothing and is
 //! answered with [`crate::Verdict::Stale`].
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-/// Time until a lease is lost that is not renewed.
+/// Time after which a lease that is not renewed is lost.
 pub const LEASE_TTL_MS: u64 = 30_000;
 
 /// One offer of one step-run.
@@ -22,7 +22,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Number in the place of a step-run when a unit is a whole execution.
+    /// Number that a unit has in place of a step-run if it is a whole execution.
     pub const WHOLE: u64 = u64::MAX >> 1;
 
     /// Returns whether the unit is a whole execution, which its worker holds while the steps run there as units of their
@@ -68,7 +68,7 @@ pub struct Work {
     pub step: String,
     /// Iteration numbers from the outermost loop inwards.
     pub path: Vec<u32>,
-    /// Counts from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The step's own description of the work; a [`crate::Pipeline`] for playbooks.
     pub spec: Arc<Value>,
@@ -76,7 +76,7 @@ pub struct Work {
     /// State that an earlier lease of this attempt stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Arc<Value>>,
-    /// Time for the whole attempt.
+    /// Time limit of the whole attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Tenant of the execution.
@@ -85,7 +85,7 @@ pub struct Work {
     /// The id of its workflow: 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// Debug lines are wanted.
+    /// Whether debug lines are stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
     /// Time at which this attempt was decided, in milliseconds since 1970, if the work reads it.
@@ -108,7 +108,7 @@ pub struct Scope {
     pub summary: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iter: Option<Iter>,
-    /// Iterations of the loops around that the work names, by step, from the inside.
+    /// Iterations of the enclosing loops that the work names, by step, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<(String, Iter)>,
     /// Results of the earlier steps that the work names.
@@ -147,20 +147,20 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskTry {
     pub task: String,
-    /// Counts from 1, again after each success.
+    /// Number of the try, from 1, again after each success.
     #[serde(rename = "try")]
     pub number: u32,
-    /// None: it succeeded.
+    /// Error of the try; None if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
 
 impl TaskTry {
     pub const KEY: &str = "tries";
-    /// The first tries of an attempt are reported, and the count of all in [`TaskTry::COUNT`].
+    /// Maximum number of tries in a report, the first ones; the count of all is in [`TaskTry::COUNT`].
     pub const MAX: usize = 20;
     pub const COUNT: &str = "retries";
-    /// Characters of the message of an error; `details` are left out.
+    /// Maximum length of the message of an error, in characters; `details` are left out.
     pub const MESSAGE_MAX: usize = 500;
 }
 
@@ -171,14 +171,14 @@ pub enum Outcome {
         output: Value,
     },
     Failed(Failure),
-    /// It was asked to stop and did.
+    /// The work was asked to stop and has stopped.
     Stopped,
-    /// It waits longer than it may hold a slot, and continues at the cursor.
+    /// The work waits longer than it may hold a slot, and continues at the cursor.
     Later {
         delay_ms: u64,
         cursor: Value,
     },
-    /// It waits for another execution, holds no slot meanwhile, and continues at the cursor with its result.
+    /// The work waits for another execution without a slot, and continues at the cursor with its result.
     Child {
         definition: Value,
         inputs: Value,
@@ -186,7 +186,7 @@ pub enum Outcome {
     },
 }
 
-/// The cursor of work that waited for another execution.
+/// Cursor of work that waited for another execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Returned {
     pub child: ChildEnd,
@@ -210,7 +210,7 @@ pub struct ChildEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub unit: Unit,
-    /// Rises from checkpoint to checkpoint of a unit: a late copy of an earlier one changes nothing.
+    /// Number that rises with every checkpoint of a unit, so that a late copy of an earlier one changes nothing.
     pub number: u64,
     pub cursor: Arc<Value>,
 }
@@ -220,7 +220,7 @@ pub struct Checkpoint {
 pub struct Progress {
     pub unit: Unit,
     pub step: String,
-    /// At most 100.
+    /// Percentage from 0 to 100.
     pub percentage: u8,
 }
 
@@ -239,7 +239,7 @@ pub struct Line {
     pub at: i64,
     pub stream: Stream,
     pub text: String,
-    /// Level that its writer named; otherwise it follows from the stream.
+    /// Level that the writer of the line set; otherwise it follows from the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
     /// Further data from its writer.
@@ -300,7 +300,7 @@ pub enum Stream {
 /// answer each wrap a value in a few objects of their own.
 pub const VALUE_DEPTH_MAX: usize = 100;
 
-/// Message for a deeper value.
+/// Message for a value that is nested too deep.
 pub const TOO_DEEP: &str = "a value is nested more than 100 deep, which is the limit: return a flatter one";
 
 /// Code of the failure of a step with such a value.
