@@ -61,7 +61,7 @@ each_tenant_limit!(tenant_limits);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredToken {
-    /// `user_` and 32 hexadecimal digits.
+    /// `user_` followed by 32 hexadecimal digits.
     pub id: String,
     pub tenant: Tenant,
     pub name: String,
@@ -111,7 +111,7 @@ pub struct Audit {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAudit {
-    /// Rises.
+    /// Number of the row, which rises.
     pub seq: i64,
     pub audit: Audit,
     /// None: it was written without a key.
@@ -126,7 +126,7 @@ pub struct AuditQuery {
     pub target: Option<String>,
     pub since: Option<Millis>,
     pub until: Option<Millis>,
-    /// Only rows before this number.
+    /// Only rows with a lower number.
     pub before: Option<i64>,
     pub limit: usize,
 }

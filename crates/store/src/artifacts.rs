@@ -1,7 +1,8 @@
-//! Artifacts as files, named by the digest of what is in them, in a folder per tenant. Equal values of two tenants are
-//! two files: no tenant reads another's by its digest, nor learns from any answer that another has it. A file under its
-//! name is whole and on disk: it is written under another name, synced, and renamed. Nothing is ever written into it
-//! again. Its time is when it was last put there, because what refers to it may not be committed yet.
+//! Artifacts as files, named by the digest of their content, in a folder per tenant. Equal values of two tenants are
+//! two files: no tenant can read a value of another one by its digest, or learn from a response that it exists. A file
+//! under its final name is complete and on disk: it is written under another name, synced, and renamed. It is never
+//! written again. Its modification time is that of the last put, because rows that refer to it may not be committed
+//! yet.
 
 use crate::objects::{PutArtifact, PutArtifacts};
 use crate::origin::Tenant;
@@ -18,9 +19,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::{Artifact, KeyHasher, digest, key_of};
 use windlass_kernel::Millis;
 
-/// The first digits of a name are a folder, so that no folder has too many entries.
+/// Number of leading digits of a name that form a folder, so that no folder has too many entries.
 const FOLDER_DIGITS: usize = 2;
-/// Before the id of a tenant in the name of its folder.
+/// Prefix of a tenant's id in the name of its folder.
 const TENANT_PREFIX: &str = "t-";
 
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
@@ -39,13 +40,13 @@ pub struct Artifacts {
 
 /// Copies of artifacts outside of the data folder.
 pub trait ArtifactCopies: std::fmt::Debug + Send + Sync {
-    /// Writes the copy of an artifact; false: there is none. `Err` says why it cannot be read now. Blocks on the network, for a
-    /// bounded time.
+    /// Writes the copy of an artifact into `to`; returns false if there is none. `Err` has the reason why it cannot be
+    /// read now. Blocks on the network for a bounded time.
     fn fetch(&self, tenant: &Tenant, key: &str, to: &mut Upload) -> Result<bool, String>;
 }
 
 impl Artifacts {
-    /// Made when the first artifact is kept.
+    /// Returns the artifacts of a folder, which is created when the first artifact is kept.
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>) -> Artifacts {
         Artifacts { folder: folder.into(), put: None, copies: None }
@@ -73,12 +74,13 @@ impl Artifacts {
         }
     }
 
-    /// Returns how many bytes were added: none for what was there. After `Ok` a crash does not lose it.
+    /// Stores an artifact. Returns how many bytes were added: 0 if it was stored already. After `Ok` a crash does not
+    /// lose it.
     pub fn keep(&self, tenant: &Tenant, artifact: &Artifact) -> StoreResult<u64> {
         self.keep_for(Some(tenant), &artifact.key, &artifact.bytes)
     }
 
-    /// Does the same with a file of another folder, which is moved. Its content is not compared with the key.
+    /// Stores a file of another folder in the same way, by moving it. Its content is not compared with the key.
     pub fn keep_file(&self, tenant: &Tenant, key: &str, file: &Path) -> StoreResult<u64> {
         let path = self.path(Some(tenant), key).ok_or_else(|| no_key(key))?;
         let length = fs::metadata(file).map_err(|error| trouble(file, &error))?.len();
@@ -145,13 +147,13 @@ impl Artifacts {
         }
     }
 
-    /// None when the tenant has no such artifact, or it is not what it was.
+    /// Returns the bytes of an artifact; None if the tenant has none of that key, or if its content has changed.
     pub fn read(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Vec<u8>>> {
         self.read_of(Some(tenant), key)
     }
 
-    /// Opens the file of an artifact, for values that are too large to be read at once. Its content is not compared with its
-    /// digest. None when the tenant has no such artifact.
+    /// Opens the file of an artifact, for values that are too large to be read at once. Its content is not compared
+    /// with its digest. Returns None if the tenant has no such artifact.
     pub fn open(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<File>> {
         let Some(path) = self.path(Some(tenant), key) else { return Ok(None) };
         match File::open(&path) {
@@ -161,12 +163,12 @@ impl Artifacts {
         }
     }
 
-    /// The value it represents.
+    /// Returns the value of an artifact.
     pub fn value(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Arc<Value>>> {
         Ok(self.read(tenant, key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
     }
 
-    /// The content of a listed file; None when it was removed meanwhile, or is not what it was.
+    /// Returns the content of a listed file; None if it was removed meanwhile, or if its content has changed.
     pub fn read_listed(&self, listed: &ArtifactFile) -> StoreResult<Option<Vec<u8>>> {
         self.read_of(listed.tenant.as_ref(), &listed.key)
     }
@@ -176,7 +178,7 @@ impl Artifacts {
         self.keep_for(listed.tenant.as_ref(), &listed.key, bytes).map(drop)
     }
 
-    /// Files of all tenants.
+    /// Lists the files of all tenants.
     pub fn list(&self) -> StoreResult<Vec<ArtifactFile>> {
         let mut found = Vec::new();
         for folder in entries(&self.folder)? {
@@ -192,8 +194,8 @@ impl Artifacts {
         Ok(found)
     }
 
-    /// Removes what none of its tenant's rows refers to and what was put there before then. Returns how many files and
-    /// bytes were removed, and how many bytes each tenant has left.
+    /// Removes artifacts that no row of their tenant refers to and that were put before a time. Returns the number of
+    /// removed files and bytes, and the bytes that each tenant has left.
     pub fn sweep(&self, referenced: &References, put_before: SystemTime) -> StoreResult<Swept> {
         let mut swept = Swept::default();
         for file in self.list()? {
@@ -210,7 +212,7 @@ impl Artifacts {
         Ok(swept)
     }
 
-    /// Bytes of each tenant.
+    /// Returns the bytes of each tenant.
     pub fn used(&self) -> StoreResult<BTreeMap<Tenant, u64>> {
         let mut used = BTreeMap::new();
         for file in self.list()? {
@@ -221,7 +223,7 @@ impl Artifacts {
         Ok(used)
     }
 
-    /// Whether there are artifacts that an earlier version kept for all tenants together.
+    /// Returns whether there are artifacts that an earlier version kept for all tenants together.
     pub(crate) fn has_shared(&self) -> StoreResult<bool> {
         Ok(entries(&self.folder)?.iter().any(|folder| tenant_of(&name_of(folder)).is_none()))
     }
@@ -264,14 +266,15 @@ impl Artifacts {
         Ok(if is_new { bytes.len() as u64 } else { 0 })
     }
 
-    /// None: an earlier version kept it, for all tenants together.
+    /// Returns the path of an artifact. Without a tenant, it is one that an earlier version kept for all tenants
+    /// together.
     fn path(&self, tenant: Option<&Tenant>, key: &str) -> Option<PathBuf> {
         let digits = digest(key)?;
         let folder = tenant.map_or_else(|| self.folder.clone(), |tenant| self.folder.join(folder_of(tenant)));
         Some(folder.join(&digits[..FOLDER_DIGITS]).join(digits))
     }
 
-    /// Returns whether it was not there before.
+    /// Writes a file under its final name, or renews its time if it exists. Returns whether it is new.
     fn place(&self, path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<bool> {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
@@ -288,7 +291,7 @@ impl Artifacts {
         } else {
             File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
         }
-        // Also of a file that was there: the thread that put it may not have synced yet.
+        // An existing file is synced, too: the thread that wrote it may not have synced it yet.
         let above = self.folder.parent();
         let own = folder.ancestors().take_while(|folder| Some(*folder) != above);
         for folder in own.chain(above) {
@@ -298,7 +301,7 @@ impl Artifacts {
     }
 }
 
-/// Returns the path of an artifact in a folder or in an object store; None if the key is none.
+/// Returns the path of an artifact in a folder or in an object store; None if `key` is not a key.
 #[must_use]
 pub fn artifact_path(tenant: &Tenant, key: &str) -> Option<String> {
     let digits = digest(key)?;
@@ -341,12 +344,12 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // There is none if it was kept. One that cannot be removed is removed when the folder is opened again.
+        // An upload that was kept has no file. One that cannot be removed is removed when the folder is opened again.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Moves a file and syncs it. Folders on other file systems cannot be moved from, so the file is copied then.
+/// Moves a file and syncs it. A file on another file system cannot be moved, so it is copied.
 fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     if fs::rename(from, to).is_err() {
         fs::copy(from, to)?;
@@ -355,7 +358,7 @@ fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.sync_all()
 }
 
-/// Before the digits of a key.
+/// Prefix of the digits in a key.
 const KEY_PREFIX: &[u8] = b"sha256:";
 const KEY_DIGITS: usize = 64;
 
@@ -374,7 +377,7 @@ pub(crate) fn find_keys(bytes: &[u8]) -> Vec<String> {
 /// A file of an artifact.
 #[derive(Debug, Clone)]
 pub struct ArtifactFile {
-    /// None: an earlier version kept it, for all tenants together.
+    /// None if an earlier version kept it, for all tenants together.
     pub tenant: Option<Tenant>,
     pub key: String,
     pub path: PathBuf,
@@ -411,7 +414,8 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The folder of a tenant. Every id has a name of its own that is safe in a path, whatever an id may be one day.
+/// Returns the name of a tenant's folder. Every id has a distinct name that is safe in a path, whatever characters it
+/// has.
 fn folder_of(tenant: &Tenant) -> String {
     let mut name = TENANT_PREFIX.to_owned();
     for byte in tenant.0.bytes() {
@@ -423,7 +427,7 @@ fn folder_of(tenant: &Tenant) -> String {
     name
 }
 
-/// The tenant of a folder; None for one that is no tenant's.
+/// Returns the tenant of a folder; None if the folder belongs to no tenant.
 fn tenant_of(name: &str) -> Option<Tenant> {
     let mut rest = name.strip_prefix(TENANT_PREFIX)?.as_bytes();
     let mut id = Vec::new();
@@ -441,7 +445,7 @@ fn tenant_of(name: &str) -> Option<Tenant> {
     String::from_utf8(id).ok().map(|id| Tenant::new(&id))
 }
 
-/// What is in a folder; nothing where there is none.
+/// Lists the entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> StoreResult<Vec<PathBuf>> {
     let read = match fs::read_dir(folder) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

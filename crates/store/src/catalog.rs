@@ -6,14 +6,15 @@ use crate::origin::{IdempotencyKey, Tenant};
 use crate::store::{Reader, StoreResult, StoredDefinition};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Every method reads one tenant only, except for outdated versions: rows of other tenants are not found.
+/// Reads workflows. Every method reads one tenant only, except for outdated versions: other tenants' rows are not
+/// found.
 pub trait Catalog: Reader {
     fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> StoreResult<Option<StoredWorkflow>>;
 
-    /// Newest first.
+    /// Returns workflows, the newest first.
     fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>>;
 
-    /// A version of a workflow, the newest without a number.
+    /// Returns a version of a workflow; the newest if no number is given.
     fn version(
         &mut self,
         tenant: &Tenant,
@@ -21,7 +22,7 @@ pub trait Catalog: Reader {
         version: Option<u32>,
     ) -> StoreResult<Option<StoredDefinition>>;
 
-    /// Newest first, from before that version; without their sources.
+    /// Returns versions before a given one, the newest first, without their sources.
     fn versions(
         &mut self,
         tenant: &Tenant,
@@ -30,10 +31,11 @@ pub trait Catalog: Reader {
         limit: usize,
     ) -> StoreResult<Vec<StoredVersion>>;
 
-    /// Versions of all tenants whose manifest an older compiler wrote, by id.
+    /// Returns versions of all tenants whose manifest an older compiler wrote, by id.
     fn outdated_versions(&mut self, compiler: u32, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
 
-    /// The execution that was started under this key, and the digest of its request; none once the key is free again.
+    /// Returns the execution that was started under this key, with the digest of its request; None once the key has
+    /// expired.
     fn keyed(
         &mut self,
         tenant: &Tenant,

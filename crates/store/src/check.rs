@@ -1,6 +1,6 @@
-//! Whether a store is what its journals say (K1). Every journal row is opened, every execution replayed and its rows
-//! made again and compared. Nothing is skipped silently and nothing stops the check: every problem is reported with its
-//! place, and the check continues.
+//! Checks whether a store is what its journals say (K1). Every journal row is opened, every execution replayed, and
+//! its rows are made again and compared. Nothing is skipped silently and nothing stops the check: every problem is
+//! reported with its place, and the check continues.
 
 mod compare;
 
@@ -17,14 +17,14 @@ use windlass_kernel::{Changes, Execution, ExecutionId, Need, Net, NetDigest, Run
 const PAGE: usize = 256;
 /// Problems kept in the report; further ones are counted.
 const PROBLEMS_MAX: usize = 10_000;
-/// Nets kept at hand.
+/// Number of nets that are kept in memory.
 const NETS_MAX: usize = 256;
-/// Rounds of reading an execution that is written while it is checked; after them it is taken as it is.
+/// Maximum number of reads of an execution that is written while it is checked; after them the last read is checked.
 const ROUNDS_MAX: usize = 100;
 
 /// Reads what only a check needs.
 pub trait Audit: Reader {
-    /// Returns problems that the medium finds in itself, in its own words.
+    /// Returns problems that the storage itself reports, in its own words.
     fn medium(&mut self) -> StoreResult<Vec<String>>;
 
     /// Returns executions in the order of the store.
@@ -98,8 +98,8 @@ impl Report {
     }
 }
 
-/// Checks a whole store, with bounded memory. `progress` is called now and then with what was seen so far.
-/// `Err`: the store cannot be read at all.
+/// Checks a whole store, with bounded memory. `progress` is called from time to time with the report so far. `Err`
+/// means that the store cannot be read at all.
 pub fn check<A: Audit>(store: &mut A, progress: &mut dyn FnMut(&Report)) -> StoreResult<Report> {
     let mut check = Check {
         store,

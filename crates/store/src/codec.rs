@@ -1,5 +1,5 @@
 //! Bytes of state rows. They are derived from the journal and can be made again, so their form is compact and may
-//! change with a migration; what is promised for ever is the journal's.
+//! change with a migration; only the form of the journal is guaranteed.
 
 use crate::rows::{HeadRow, LiveRun, Part, PartRow, WHOLE};
 use crate::store::{StoreError, StoreResult};
@@ -14,7 +14,7 @@ const ROW_BYTES: usize = 256;
 
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ROW_BYTES);
-    // Plain data in memory: there is no error that writing it could meet.
+    // Writing plain data to memory cannot fail.
     rmp_serde::encode::write(&mut bytes, value).expect("state rows are plain data");
     bytes
 }
@@ -24,7 +24,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> StoreResult<T> {
         .map_err(|error| StoreError::Undecodable(format!("a state row cannot be read: {error}")))
 }
 
-/// The state from all its rows; the opposite of `project` over a whole state.
+/// Returns the state from all its rows; the opposite of `project` over a whole state.
 pub fn assemble(
     id: ExecutionId,
     net: NetDigest,

@@ -1,4 +1,4 @@
-//! Writes. A batch of writes is one transaction; when the store has answered, it is on disk.
+//! Writes. A batch of writes is one transaction, which is on disk when the store has returned.
 
 use crate::access::{Audit, Author};
 use crate::entry::{Entry, WorkflowStatus};
@@ -21,7 +21,7 @@ pub struct CommitId(pub u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub i64);
 
-/// Number of a letter in the inbox; rises.
+/// Number of a letter in the inbox, which rises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailId(pub i64);
 
@@ -47,9 +47,9 @@ pub enum Write {
     Commit(Box<Commit>),
     /// A definition and its net.
     Define(Box<Definition>),
-    /// Another net of a definition that is there: lowered with what one start asked for.
+    /// Another net of a known definition: lowered with the settings of one start.
     Net(Arc<Net>),
-    /// A worker takes an offer from the queue, or reports that it has begun with one it holds.
+    /// A worker takes an offer from the queue, or reports that it has begun the offer that it holds.
     Lease(Lease),
     /// The cursor of the pipeline of a leased offer (R14).
     Checkpoint {
@@ -85,7 +85,7 @@ pub enum Write {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub step: String,
-    /// At most 100.
+    /// Percentage from 0 to 100.
     pub percentage: u8,
 }
 
@@ -94,7 +94,7 @@ pub struct Progress {
 pub struct Commit {
     pub id: CommitId,
     pub execution: ExecutionId,
-    /// The version this was decided on; 0 creates the execution.
+    /// The version that this was decided on; 0 creates the execution.
     pub expected: u64,
     pub creation: Option<Creation>,
     /// Offers that were answered: each must be the open one in the store, too (K3).
@@ -103,7 +103,7 @@ pub struct Commit {
     /// Artifacts that the records refer to. They are on disk before the records.
     pub artifacts: Vec<Artifact>,
     pub rows: Rows,
-    /// Offers of this very commit that go to a free slot at once.
+    /// Offers of this commit that are assigned to a free slot at once.
     pub leases: Vec<Lease>,
     /// Stop obligations that begin.
     pub stops: Vec<Stop>,
@@ -163,12 +163,12 @@ impl Default for StoredManifest {
 /// Workflow that a definition is a version of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The tenant's newest of the definition's name, made with this id if there is none. Known already when the newest
-    /// version is the same.
+    /// The tenant's newest workflow of the definition's name, created with this id if there is none. `Defined` with
+    /// the existing version if the newest one is the same.
     Named(WorkflowId),
     New(WorkflowId),
-    /// The tenant's workflow of this id, which follows from the content, made if there is none. Known already when the newest
-    /// version is the same.
+    /// The tenant's workflow of this id, which follows from the content, created if there is none. `Defined` with the
+    /// existing version if the newest one is the same.
     Identified(WorkflowId),
     /// The next version of this one; `Fenced` when the tenant has none of that id, or when another version is its newest.
     After(WorkflowId, Option<u32>),
@@ -207,7 +207,7 @@ pub struct Mail {
 #[serde(rename_all = "snake_case")]
 pub enum Letter {
     Input(Input),
-    /// A step-run asks for an execution of this definition (R15).
+    /// A step-run starts an execution of this definition (R15).
     Start {
         definition: Arc<Value>,
         create: Box<Create>,
@@ -226,13 +226,13 @@ pub enum Letter {
     },
 }
 
-/// An ended execution is to be done again, as a new one (R12).
+/// A request to repeat an ended execution as a new one (R12).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retry {
     pub of: ExecutionId,
-    /// None: from where it failed or was stopped.
+    /// None: from the steps that failed or were stopped.
     pub from: Option<RetryFrom>,
-    /// None: those it had.
+    /// None: the inputs of the ended execution.
     pub inputs: Option<Arc<Value>>,
     pub trigger: String,
     /// Caller of the request.
@@ -274,7 +274,7 @@ fn owner() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryFrom {
     pub step: String,
-    /// Counted from 1, as views count the firings of a step.
+    /// Counted from 1, like the firings of a step in views.
     pub firing: Option<u32>,
 }
 
@@ -284,12 +284,12 @@ pub struct LogChunk {
     pub run: RunId,
     pub step: String,
     pub attempt: u32,
-    /// Lines as they go to readers, a JSON array.
+    /// Lines as readers get them: a JSON array.
     pub lines: Vec<u8>,
     pub at: Millis,
 }
 
-/// The outcome of one write of a batch.
+/// Result of one write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     Committed(Position),
@@ -298,7 +298,7 @@ pub enum Applied {
     /// A definition, new or known.
     Defined(DefinitionId, u32, WorkflowId),
     Accepted(MailId),
-    /// Another writer was faster, or an earlier commit of the execution in the batch was refused.
+    /// Another writer was first, or an earlier commit of the execution in the batch was refused.
     Conflict,
     /// The fence is not the open one, another session has the lease, or there is no such execution.
     Fenced,

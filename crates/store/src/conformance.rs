@@ -77,7 +77,7 @@ pub trait ServerSite: StoreSite<Store: Store<Reader: ServerReader>> {
     fn secrets(&self) -> Self::Secrets;
 }
 
-/// A reader with all traits of the port.
+/// Reads everything: all traits of the port.
 pub trait ServerReader:
     Access
     + Catalog

@@ -30,14 +30,15 @@ pub enum Entry {
         workflow: WorkflowId,
         at: Millis,
     },
-    /// A version was compiled again by a newer compiler; `Duplicate` when there is no such version. Its Net is there already.
+    /// A version was compiled again by a newer compiler; `Duplicate` when there is no such version. Its Net is stored
+    /// already.
     Recompiled {
         definition: DefinitionId,
         net: NetDigest,
         manifest: StoredManifest,
     },
-    /// The hooks of a workflow that was stored before claims were; what another one has stays as it is. `Duplicate` when
-    /// they were read before.
+    /// The hooks of a workflow that was stored before claims were introduced; a path that another workflow has stays
+    /// as it is. `Duplicate` when they were read before.
     HooksRead {
         tenant: Tenant,
         workflow: WorkflowId,
@@ -129,7 +130,7 @@ pub enum Entry {
     },
     /// Adds the receipt of a report, or replaces the one of its unit.
     Receipt(Box<ReportReceipt>),
-    /// Deletes receipts of a session that are older than that.
+    /// Deletes receipts of a session from before a time.
     ReceiptsDropped {
         session: Session,
         before: Millis,
@@ -151,7 +152,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Returns the same entry with the record of who requested it.
+    /// Returns the same entry with its audit record.
     #[must_use]
     pub fn audited(self, audit: Audit) -> Entry {
         Entry::Audited { entry: Box::new(self), audit: Box::new(audit) }

@@ -5,18 +5,18 @@ use crate::commit::WorkflowId;
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreResult};
 
-/// A request under `/hooks` that a definition wants to be started by.
+/// A request under `/hooks` that starts a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookClaim {
     /// Method in capitals.
     pub method: String,
     /// Path without surrounding slashes.
     pub path: String,
-    /// A token is needed.
+    /// Whether a token is required.
     pub require_auth: bool,
 }
 
-/// A claim that holds.
+/// A claim of a workflow on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHook {
     pub workflow: WorkflowId,
@@ -32,7 +32,7 @@ pub struct UnreadHooks {
     pub manifest: String,
 }
 
-/// Reads claims; always of one tenant, but for those that were not read yet.
+/// Reads claims; always of one tenant, except for those that were not read yet.
 pub trait HookReader: Reader {
     /// Returns the claims on a path, at most one for each method.
     fn hooks(&mut self, tenant: &Tenant, path: &str) -> StoreResult<Vec<StoredHook>>;

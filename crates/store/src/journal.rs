@@ -1,5 +1,5 @@
-//! The stored form of records: the one promise that lasts. Readable JSON, a format number, a checksum over the
-//! bytes and over where they belong, so that a row that was cut, flipped or moved is reported and never skipped.
+//! The stored form of records, which every later release can read: JSON, a format number, and a checksum over the
+//! bytes and their place, so that a row that was truncated, corrupted or moved is reported and never skipped.
 
 use crate::commit::CommitId;
 use crate::store::Damage;
@@ -22,12 +22,12 @@ pub struct Sealed {
 #[must_use]
 pub fn seal(execution: ExecutionId, version: u64, commit: CommitId, records: &[Record]) -> Sealed {
     let mut bytes = Vec::with_capacity(BYTES);
-    // Plain data with string keys: there is no error that writing it could meet.
+    // Writing plain data with string keys cannot fail.
     serde_json::to_writer(&mut bytes, records).expect("records are plain data");
     Sealed { format: FORMAT, checksum: checksum(execution, version, commit, FORMAT, &bytes), bytes }
 }
 
-/// The records of a row, or what is wrong with it.
+/// Returns the records of a row, or what is wrong with it.
 pub fn open(
     execution: ExecutionId,
     version: u64,

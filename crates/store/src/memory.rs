@@ -7,11 +7,11 @@ use windlass_kernel::Millis;
 
 /// Reads memories; they are written as an `Entry`.
 pub trait Memories {
-    /// The newest first.
+    /// Returns memories, the newest first.
     fn memories(&mut self, query: &MemoryQuery) -> StoreResult<Vec<StoredMemory>>;
 }
 
-/// A search for memories; all conditions that are given must hold.
+/// A search for memories; all given conditions must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryQuery {
     pub tenant: Tenant,

@@ -9,12 +9,12 @@ use windlass_kernel::{ExecutionId, Millis};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectState {
-    /// It is to be uploaded.
+    /// The artifact waits for its upload.
     Waiting,
     /// All attempts to upload it failed. It is tried again from time to time.
     Failed,
     Stored,
-    /// Nothing refers to it: it is to be deleted.
+    /// Nothing refers to the artifact: its copy is to be deleted.
     Unused,
 }
 
@@ -38,20 +38,21 @@ impl ObjectState {
     }
 }
 
-/// The copy of an artifact, or what is to become one.
+/// The copy of an artifact, or a copy that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObject {
     pub tenant: Tenant,
     pub key: String,
     pub bytes: u64,
     pub state: ObjectState,
-    /// Number of attempts since the state was entered. While one is under way, its number.
+    /// Number of attempts since the state was entered. During an attempt it is the number of that attempt.
     pub attempts: u32,
-    /// An attempt is under way.
+    /// Whether an attempt is in progress.
     pub claimed: bool,
-    /// Time of the next attempt, or at which the one that is under way counts as lost; None: there is nothing to do.
+    /// Time of the next attempt, or the time at which the current attempt counts as lost; None: there is nothing to
+    /// do.
     pub due: Option<Millis>,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     pub error: Option<String>,
     /// Time at which the artifact was last put into the data folder.
     pub put_at: Millis,
@@ -66,10 +67,10 @@ pub struct PutArtifact {
     pub at: Millis,
 }
 
-/// How often an upload is tried, and when.
+/// Number and times of the attempts to upload an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadPolicy {
-    /// Attempts until it counts as failed.
+    /// Number of attempts after which the upload counts as failed.
     pub attempts_max: u32,
     /// Delay after the first attempt; it doubles with every further one.
     pub delay_ms: u64,
@@ -80,21 +81,21 @@ pub struct UploadPolicy {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectWrite {
-    /// An artifact that is to be copied, unless it is.
+    /// An artifact that is to be copied, unless it has a copy.
     Put(PutArtifact),
-    /// `Duplicate` when the change does not apply: another attempt is under way, or there is no such object.
+    /// `Duplicate` when the change does not apply: another attempt is in progress, or there is no such object.
     Change { tenant: Tenant, key: String, change: ObjectChange, at: Millis },
-    /// Names the object store. In another one than before nothing is stored yet: every artifact is to be copied again.
-    /// `Duplicate` when it is the same.
+    /// Names the object store. In a new one nothing is stored yet, so every artifact is to be copied again.
+    /// `Duplicate` when it is the same as before.
     Place { place: String, at: Millis },
-    /// Attempts of an earlier process are over, and what they were for is due. `Duplicate` when there are none.
+    /// Ends the attempts of an earlier process, so that their objects are due. `Duplicate` when there are none.
     EndClaims { at: Millis },
 }
 
 /// A change of one object. Results name the attempt that they belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectChange {
-    /// Begins an attempt of an object that is due. It counts as lost after this time.
+    /// Begins an attempt for a due object. It counts as lost after this time.
     Claim {
         until: Millis,
     },
@@ -154,12 +155,13 @@ pub trait Objects: Reader {
         limit: usize,
     ) -> StoreResult<Vec<AwaitedUploads>>;
 
-    /// Returns everything in the journal of an execution that has the form of a key. A text that a step printed may have it, too.
+    /// Returns every string in the journal of an execution that has the form of a key. Output of a step may have it,
+    /// too.
     fn named_artifacts(&mut self, execution: ExecutionId) -> StoreResult<BTreeSet<String>>;
 }
 
-/// Artifacts that were put into the data folder since the last batch. The next one writes their rows in its transaction. A crash
-/// before that loses them, and a comparison of the folder with the rows finds the files again.
+/// Artifacts that were put into the data folder since the last batch. The next batch writes their rows in its
+/// transaction. A crash before that loses the list; a comparison of the folder with the rows finds the files again.
 #[derive(Debug, Default)]
 pub struct PutArtifacts(Mutex<Vec<PutArtifact>>);
 

@@ -7,17 +7,17 @@ use std::fmt;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Where an execution comes from. It is built once, where the start is requested, and never changes. A new field is added
-/// here and to the request; one that lists are filtered by gets a column as well.
+/// Origin of an execution. It is built once, where the start is requested, and never changes. A new field is added
+/// here and to the request; a field that lists are filtered by also gets a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     pub tenant: Tenant,
     pub definition: Option<DefinitionId>,
-    /// The workflow that the definition is a version of. The store reads it from there.
+    /// The workflow that the definition is a version of. The store reads it from the definition.
     pub workflow: Option<WorkflowId>,
     /// `manual`, `api`, `webhook`, `workflow`.
     pub trigger: Cow<'static, str>,
-    /// The execution that started it, that it is a retry of, or that the caller says it follows.
+    /// The execution that started it, that it retries, or that the caller names as its predecessor.
     pub parent: Option<ExecutionId>,
     pub options: Options,
     /// Unique among the starts of the workflow; `Taken` when it is not. Not read back.
@@ -88,7 +88,7 @@ pub struct Options {
     pub priority: Priority,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The caller's own id for it.
+    /// Correlation id that the caller chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<String>,
     /// Whether debug lines are stored, and errors show where in the code they arose.
@@ -96,7 +96,8 @@ pub struct Options {
     pub debug: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
-    /// Started by a caller who may not edit definitions. What it leads to is restricted as well.
+    /// Whether a caller who may not edit definitions started it. Executions that follow from it are restricted as
+    /// well.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
     /// Users who started the executions that this one continues or is a part of.
@@ -167,6 +168,6 @@ pub struct IdempotencyKey {
     pub key: String,
     /// Digest of the request.
     pub request: [u8; 32],
-    /// A key of an execution that ended before this is free again.
+    /// Time before which an execution must have ended for its key to be free again.
     pub forgotten: Millis,
 }

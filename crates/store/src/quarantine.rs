@@ -1,12 +1,12 @@
-//! Executions that are not worked on: those that crashed the process repeatedly, and those whose rows cannot be read. The
-//! mark is a row of its own and no phase: the journal of the execution stays as it is.
+//! Executions that are not executed any further: those that crashed the process repeatedly, and those whose rows
+//! cannot be read. The mark is a row of its own and not a phase: the journal of the execution stays as it is.
 
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreResult};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Crashes of the process while it works on the same execution, without progress between them, until the execution is
-/// quarantined. One or two may be chance: a machine that runs out of memory kills any process.
+/// Number of crashes of the process during work on the same execution, without progress between them, until the
+/// execution is quarantined. One or two may be chance: a machine that runs out of memory kills any process.
 pub const DEATHS_MAX: u32 = 3;
 
 /// An execution that the process worked on when it crashed, or that is quarantined.
@@ -16,12 +16,12 @@ pub struct Suspect {
     /// Version of the execution at the newest crash; a higher version since then is progress.
     pub version: u64,
     pub deaths: u32,
-    /// None while it is only suspected, and worked on.
+    /// None while it is only suspected, and still executed.
     pub quarantined_at: Option<Millis>,
     pub reason: String,
 }
 
-/// The reason why an execution is not worked on.
+/// The reason why an execution is quarantined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantine {
     pub since: Millis,
@@ -43,7 +43,7 @@ pub trait Quarantined: Reader {
     /// Returns every execution that is suspected or quarantined, in the order of ids.
     fn suspects(&mut self) -> StoreResult<Vec<Suspect>>;
 
-    /// Returns what is known of an execution without reading its state; None if it does not exist.
+    /// Returns facts about an execution without reading its state; None if it does not exist.
     fn outline(&mut self, execution: ExecutionId) -> StoreResult<Option<ExecutionOutline>>;
 }
 

@@ -41,7 +41,7 @@ pub struct StoredAction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRevision {
     pub revision: u32,
-    /// JSON. The store does not look into it.
+    /// Document as JSON. The store does not parse it.
     pub document: String,
     pub author: String,
     pub at: Millis,
@@ -111,7 +111,7 @@ pub struct TargetPoll {
     pub tenant: Tenant,
     pub kind: TargetKind,
     pub name: String,
-    /// The URL that was polled; a target that has another one by now is left alone.
+    /// The URL that was polled. The result is dropped if the target has another URL by now.
     pub ready_url: String,
     pub ready: bool,
     /// Replaces the key of the target.

@@ -9,7 +9,7 @@ pub trait Retention: Reader {
     /// Returns executions that ended before a time and may be deleted, the longest ended first.
     fn forgettable(&mut self, ended_before: Millis, limit: usize) -> StoreResult<Vec<Forgettable>>;
 
-    /// Counts them.
+    /// Counts executions that ended before a time and may be deleted.
     fn count_forgettable(&mut self, ended_before: Millis) -> StoreResult<u64>;
 
     /// Returns the keys of all artifacts that rows of the store refer to, by the tenant of the row.

@@ -28,7 +28,7 @@ pub struct HeadRow {
     pub at: Millis,
     /// The execution's own timer: its start or its deadline.
     pub due: Option<Millis>,
-    /// The newest record is `Continued`: more follows without an input from outside.
+    /// Whether the newest record is `Continued`: more follows without an input from outside.
     pub goes_on: bool,
     pub state: Vec<u8>,
 }
@@ -112,6 +112,6 @@ pub struct PartRow {
     pub part: Part,
     pub key: Vec<u8>,
     pub due: Option<Millis>,
-    /// None deletes.
+    /// None deletes the row.
     pub value: Option<Vec<u8>>,
 }

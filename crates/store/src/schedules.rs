@@ -17,7 +17,7 @@ pub struct ScheduleRunId(pub u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadLetterId(pub u128);
 
-/// Random number of one lease. A worker that lost its lease has a number that no row has any more.
+/// Random number of one lease. A worker that lost its lease has a number that no row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseKey(pub u64);
 
@@ -28,11 +28,11 @@ pub struct StoredSchedule {
     /// Unique among the schedules of the tenant.
     pub name: String,
     pub enabled: bool,
-    /// JSON: times and target. The store does not look into it.
+    /// Times and target as JSON. The store does not parse it.
     pub spec: String,
     pub policy: RunPolicy,
     pub retry: RetryPolicy,
-    /// Number of changes by users. A planner that read an earlier revision plans nothing.
+    /// Number of changes by users. A plan that was made from an earlier revision is refused.
     pub revision: u64,
     pub paused_at: Option<Millis>,
     /// Time of the next occurrence that has no run yet.
@@ -244,7 +244,7 @@ pub trait Schedules {
         limit: usize,
     ) -> StoreResult<Vec<StoredRun>>;
 
-    /// Returns the times at which something is to be done next. Of runs that wait, those due after a time count.
+    /// Returns the times at which work is due next. Of waiting runs, those due after a time count.
     fn next_attention(&mut self, after: Millis) -> StoreResult<Attention>;
 
     /// Returns runs of a schedule by the nominal time of their occurrence, the earliest first.
@@ -272,7 +272,7 @@ pub trait Schedules {
     fn dead_letters(&mut self, query: &DeadLetterQuery) -> StoreResult<Vec<StoredDeadLetter>>;
 }
 
-/// Times at which something is to be done next.
+/// Times at which work is due next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attention {
     pub occurrence: Option<Millis>,

@@ -1,5 +1,5 @@
-//! Seals of audit rows: each is a keyed hash over the row and the seal of the tenant's row before it. Who edits the store
-//! without the key can neither change a row nor recompute what follows it.
+//! Seals of audit rows: each is a keyed hash over the row and the seal of the tenant's row before it. Without the key,
+//! an editor of the store can neither change a row nor recompute the seals after it.
 
 use crate::access::{Audit, StoredAudit};
 use crate::origin::Tenant;
@@ -27,7 +27,7 @@ impl fmt::Debug for AuditSeal {
 }
 
 impl AuditSeal {
-    /// Rows up to `from` were written before there was a key.
+    /// Returns the seals under a key. Rows up to `from` were written before the folder had a key.
     #[must_use]
     pub fn new(key: &[u8; SEAL_KEY_BYTES], from: i64) -> AuditSeal {
         let mac = Hmac::<Sha256>::new_from_slice(key).expect("every length is a key");
@@ -36,7 +36,7 @@ impl AuditSeal {
         seal
     }
 
-    /// Names the key without revealing it.
+    /// Returns the id of the key, which does not reveal the key.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -57,7 +57,7 @@ impl AuditSeal {
         mac.finalize().into_bytes().into()
     }
 
-    /// The seal of a row after the one with that seal; `details` as they are stored.
+    /// Returns the seal of a row. `previous` is the seal of the row before it; `details` are as they are stored.
     pub(crate) fn row(&self, previous: Option<&[u8]>, seq: i64, audit: &Audit, details: &str) -> [u8; 32] {
         let Audit { tenant, at, actor, role, action, target, .. } = audit;
         self.sign(&[
@@ -74,7 +74,8 @@ impl AuditSeal {
         ])
     }
 
-    /// The seal of a tenant's newest row as its newest: without it, rows could be cut off unnoticed.
+    /// Returns the seal that marks a row as the newest of its tenant: without it, the last rows could be removed
+    /// unnoticed.
     pub(crate) fn head(&self, tenant: &Tenant, seq: i64, seal: &[u8]) -> [u8; 32] {
         self.sign(&[b"head", tenant.0.as_bytes(), &seq.to_be_bytes(), seal])
     }
@@ -92,7 +93,8 @@ impl AuditChain<'_> {
         AuditChain { seal, last: None }
     }
 
-    /// Adds the next row, None if it cannot be read; `details` as they are stored. Returns what is wrong with it.
+    /// Adds the next row; None if it cannot be read. `details` are as they are stored. Returns what is wrong with the
+    /// row.
     pub(crate) fn add(&mut self, seq: i64, row: Option<&StoredAudit>, details: &str) -> Result<(), String> {
         let Some(row) = row else { return Err(format!("row {seq} cannot be read")) };
         let Some(found) = &row.seal else { return Err(format!("row {seq} has no seal")) };
@@ -121,7 +123,7 @@ impl AuditChain<'_> {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

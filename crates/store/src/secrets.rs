@@ -12,9 +12,9 @@ pub const TENANT: &str = "default";
 pub struct StoredSecret {
     pub tenant: String,
     pub name: String,
-    /// Counts from 1; another value is another version.
+    /// Number of the version, from 1. A new value is a new version.
     pub version: u32,
-    /// The name of the master key it is sealed under.
+    /// Name of the master key that seals the value.
     pub key: String,
     pub sealed: Vec<u8>,
     pub created_at: Millis,
@@ -39,8 +39,8 @@ pub struct Wrapped {
 /// Secrets of all tenants. Other processes may write at the same time. Each call is one transaction: its change is on disk
 /// before it returns, and an `Err` changes nothing.
 pub trait Secrets: Send {
-    /// Puts the first version, or the one after the version that is there. False when another version is there:
-    /// nothing was written then. Who asked for it is written with it.
+    /// Stores the first version, or the one after the stored version. Returns false, and writes nothing, when another
+    /// version is stored. The audit entry is written in the same transaction.
     fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> StoreResult<bool>;
 
     fn get(&mut self, tenant: &str, name: &str) -> StoreResult<Option<StoredSecret>>;
@@ -51,8 +51,8 @@ pub trait Secrets: Send {
     /// Returns whether the secret existed. If it did, the deletion is audited in the same transaction.
     fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> StoreResult<bool>;
 
-    /// Replaces every secret by what `change` makes of it, all of them or none. An error of `change` ends it. Returns how
-    /// many secrets there are.
+    /// Replaces every secret by the result of `change`, all of them or none. An error of `change` ends it. Returns the
+    /// number of secrets.
     fn rewrap<E: From<StoreError>>(
         &mut self,
         change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,

@@ -17,16 +17,16 @@ use windlass_kernel::{
 pub trait Store: Send + 'static {
     type Reader: Reader;
 
-    /// Writes a batch in order, as one transaction, and returns the outcome of each write. After `Ok` a crash loses nothing
-    /// that was answered as written. After `Err` the outcome is unknown, and the writer must not continue.
+    /// Writes a batch in order, as one transaction, and returns the result of each write. After `Ok` a crash loses
+    /// none of the writes that were applied. After `Err` the outcome is unknown, and the writer must not continue.
     fn write(&mut self, batch: &[Write]) -> StoreResult<Vec<Applied>>;
 
-    /// Returns a reader that sees everything that was answered before it reads.
+    /// Returns a reader that sees every write that was applied before it reads.
     fn reader(&self) -> StoreResult<Self::Reader>;
 }
 
-/// Reads what is durable. Every list has a bound and continues after an entry of an earlier page; every call sees one
-/// moment.
+/// Reads committed data. Every list has a bound and continues after an entry of an earlier page; every call sees a
+/// consistent snapshot.
 pub trait Reader: Send + 'static {
     /// Returns the live state of an execution, from its rows.
     fn load(&mut self, execution: ExecutionId) -> StoreResult<Option<Stored>>;
@@ -83,8 +83,8 @@ pub trait Reader: Send + 'static {
         }
     }
 
-    /// Returns the answer of a letter: None while it is open, then `Ok` or why it was refused. A letter that wants no
-    /// answer, or whose answer was fetched, is an error.
+    /// Returns the answer to a letter: None while it is open, then `Ok` or the reason of its refusal. Fails for a
+    /// letter without an answer, and for one whose answer was fetched.
     fn answer(&mut self, mail: MailId) -> StoreResult<Option<Result<(), String>>>;
 
     fn list(&mut self, query: &Query) -> StoreResult<Vec<ListedExecution>>;
@@ -141,7 +141,7 @@ pub enum StoreError {
     /// The bytes of a row are not what was written. Readers of one execution name it: see `Unreadable`.
     #[error("the store is damaged: {0}")]
     Undecodable(String),
-    /// Rows of this execution are not what was written; those of others are not concerned.
+    /// Rows of this execution are not what was written; those of other executions are not affected.
     #[error("the store is damaged: execution {execution}: {what}")]
     Unreadable { execution: ExecutionId, what: String },
     #[error(
@@ -151,7 +151,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the one execution whose rows cannot be read; None where the whole store is in doubt.
+    /// Returns the one execution whose rows cannot be read; None if the whole store may be damaged.
     #[must_use]
     pub fn unreadable(&self) -> Option<ExecutionId> {
         match self {
@@ -310,7 +310,7 @@ pub struct ListedExecution {
     pub dialect: Option<String>,
     pub phase: Phase,
     pub held: bool,
-    /// Present while it is not worked on.
+    /// Present while the execution is quarantined.
     pub quarantine: Option<Quarantine>,
     pub created_at: Millis,
     /// Time of the newest event.

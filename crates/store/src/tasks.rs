@@ -4,7 +4,7 @@ use crate::origin::Tenant;
 use crate::store::{ListedExecution, Reader, StoreResult};
 use windlass_kernel::{ExecutionId, Millis, NetDigest, RunId, StepRun};
 
-/// Reads what waits for people.
+/// Reads tasks that wait for people.
 pub trait Tasks: Reader {
     /// Returns open approvals and manual steps of a tenant, those of the oldest executions first.
     fn tasks(&mut self, query: &TaskQuery) -> StoreResult<Vec<StoredTask>>;

@@ -54,7 +54,7 @@ impl UsageChanges {
     }
 }
 
-/// Bytes of all tenants that this process knows of: those the store has counted, and artifacts kept since.
+/// Bytes of all tenants: those that the store has counted, and artifacts kept since.
 #[derive(Debug, Default)]
 pub struct Usages {
     known: Mutex<Known>,
@@ -88,12 +88,12 @@ impl Usages {
         known.unwritten.add(tenant, change);
     }
 
-    /// Counts bytes that are arriving and not stored yet. They are forgotten by a crash, as the files are.
+    /// Counts bytes that are arriving and not stored yet. A crash loses the count together with their files.
     pub fn add_arriving(&self, tenant: &Tenant, bytes: u64) {
         self.change_arriving(tenant, i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Ends the count of bytes that have arrived: what was kept of them is counted as stored.
+    /// Removes bytes that have arrived from the count: those that were kept are counted as stored.
     pub fn remove_arriving(&self, tenant: &Tenant, bytes: u64) {
         self.change_arriving(tenant, -i64::try_from(bytes).unwrap_or(i64::MAX));
     }

@@ -30,7 +30,7 @@ pub struct ReportReceipt {
     pub run: RunId,
     pub fence: Fence,
     pub session: Session,
-    /// Keyed by the text of the session, so that it says nothing about the report to those who do not have it.
+    /// Keyed by the text of the session, so that it reveals nothing about the report without that text.
     pub digest: [u8; 32],
     pub at: Millis,
 }

@@ -1,4 +1,4 @@
-//! Rows as they must be against rows as they are.
+//! Compares expected rows with stored rows.
 
 use crate::rows::{HeadRow, Rows};
 use std::collections::{BTreeMap, BTreeSet};

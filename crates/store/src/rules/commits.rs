@@ -8,7 +8,7 @@ use crate::store::StoreResult;
 use std::collections::HashSet;
 use windlass_kernel::{ExecutionId, Fence, Millis, Phase, RunId, any_of};
 
-/// Facts about the execution that a commit is for. Each is looked up when [`judge_commit`] asks for it.
+/// Facts about the execution that a commit is for. Each is looked up when [`judge_commit`] needs it.
 pub trait CommitFacts {
     /// Returns whether the execution exists.
     fn exists(&mut self) -> StoreResult<bool>;
@@ -41,11 +41,11 @@ pub enum CommitVerdict {
     Create,
     /// Write the next rows of the execution.
     Append,
-    /// Write nothing, and give this answer.
+    /// Write nothing, and return this result.
     Refuse(Applied),
 }
 
-/// Decides whether a commit is written. `endings` receives what becomes of each consumed letter, in order; it is only
+/// Decides whether a commit is written. `endings` receives the ending of each consumed letter, in order; it is only
 /// valid for a commit that is not refused.
 pub fn judge_commit(
     commit: &Commit,
@@ -98,7 +98,8 @@ pub fn holds_key(holder: &KeyHolder, key: &IdempotencyKey) -> bool {
     !holder.phase.is_ended() || holder.at >= key.forgotten
 }
 
-/// Executions of which a commit of the current batch was refused. What was decided after that commit must not be written.
+/// Executions of which a commit of the current batch was refused. Writes that were decided after that commit are
+/// refused.
 #[derive(Debug, Default)]
 pub struct Refusals(HashSet<ExecutionId>);
 

@@ -16,7 +16,7 @@ pub struct WorkflowFacts<K> {
     pub newest: u32,
 }
 
-/// Facts about the workflows of a definition's tenant, looked up when [`judge_definition`] asks for them.
+/// Facts about the workflows of a definition's tenant, looked up when [`judge_definition`] needs them.
 pub trait DefinitionFacts {
     type Key;
 

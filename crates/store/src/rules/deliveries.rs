@@ -38,8 +38,8 @@ pub fn begin_delivery(given_up: Option<&str>, at: Millis) -> DeliveryStatus {
     }
 }
 
-/// Gives up a pending delivery. All pending deliveries of an execution are given up together, since a receiver that
-/// refuses one of them gets none of those after it.
+/// Gives up a pending delivery. All pending deliveries of an execution are given up together, because a receiver that
+/// refuses one of them gets none of the later ones.
 #[must_use]
 pub fn give_up(pending: DeliveryStatus, why: &str) -> DeliveryStatus {
     let error = pending.error.or_else(|| Some(why.to_owned()));

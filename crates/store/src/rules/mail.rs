@@ -17,7 +17,7 @@ pub enum MailEnding {
     Delete,
 }
 
-/// Returns what becomes of an open letter; None for a letter that is not open.
+/// Returns the ending of an open letter; None for a letter that is not open.
 #[must_use]
 pub fn end_mail(mail: Option<MailFacts>) -> Option<MailEnding> {
     let open = mail.filter(|mail| !mail.settled)?;

@@ -1,4 +1,4 @@
-//! The rules of a store: which writes are refused, in which order, and what an accepted write leaves behind.
+//! The rules of a store: which writes are refused, in which order, and what an accepted write changes.
 //!
 //! Every rule is a function over facts that a store has looked up, so that all stores answer alike: a new store adds
 //! lookups and statements, and no rule. Where a rule needs several lookups, it asks for them one by one through a trait

@@ -1,5 +1,5 @@
-//! Copies of artifacts: what is done with one next, and which results still count. An attempt is named by its number, so the
-//! result of an earlier one changes nothing.
+//! Copies of artifacts: the next action for each, and the results that still count. An attempt is identified by its
+//! number, so the result of an earlier one changes nothing.
 
 use crate::objects::{ObjectChange, ObjectState, PutArtifact, StoredObject, UploadPolicy};
 use windlass_kernel::Millis;

@@ -1,4 +1,4 @@
-//! Offers and their leases: who may take an offer, and what a lease survives.
+//! Offers and their leases: who may take an offer, and when a lease is kept.
 
 use crate::commit::{Applied, Session};
 use crate::rows::Class;

@@ -19,7 +19,7 @@ pub struct EndedFacts {
 }
 
 /// Returns whether an execution that ended before a time may be deleted. An answer that was not fetched for as long
-/// protects nothing: the process that asked for it is gone.
+/// protects nothing: the process that requested it has ended.
 #[must_use]
 pub fn may_forget(facts: &EndedFacts, ended_before: Millis) -> bool {
     facts.phase.is_ended()

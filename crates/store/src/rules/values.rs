@@ -58,7 +58,7 @@ pub fn artifact_keys(needs: &[Need]) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Values that were imported from another execution are in the first row.
+/// Returns the rows with the values of a step-run. Imported values are in the first row of the journal.
 fn find_rows(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Position>> {
     let found = journal.fact_positions(run)?;
     if !found.is_empty() {
@@ -101,7 +101,7 @@ fn read_since_offer(journal: &impl JournalLookup, run: RunId, fence: Fence) -> S
             opened_fence(record) == Some(fence) || record.answer().is_some_and(|(key, _)| key == (run, fence))
         };
         kept.extend(at.records.iter().rev().filter(about).cloned());
-        // Fences rise: no record before a lower fence is about this one.
+        // Fences rise: no record before a lower fence is about this offer.
         if at.records.iter().any(|record| opened_fence(record).is_some_and(|open| open <= fence)) {
             break;
         }

@@ -82,7 +82,7 @@ impl Catalog for SqliteReader {
         query_first(&self.conn, &sql, params![tenant.0, workflow_bytes(id)], read_workflow)
     }
 
-    /// Definitions of the targets of schedules are no workflows of a user.
+    /// Leaves out the definitions of targets of schedules, which are not workflows of a user.
     fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>> {
         let sql = format!(
             "{WORKFLOW} AND (?2 IS NULL OR w.status = ?2) AND (?3 IS NULL OR instr(lower(w.name), lower(?3)) > 0) \

@@ -17,7 +17,7 @@ pub(super) struct Bounds {
     /// work; but each copy takes longer, and all commits wait for it: with 32 MiB one in twenty executions waited 30 ms,
     /// with 8 MiB the waits are below 10 ms.
     pub(super) start: i64,
-    /// Maximum length that is left to the writer.
+    /// Maximum number of pages that are left to the writer.
     pub(super) rest: i64,
     /// Length from which on the writer copies all that is left, because the thread is too slow.
     pub(super) soft: i64,
@@ -26,7 +26,7 @@ pub(super) struct Bounds {
     pub(super) long: i64,
 }
 
-/// Maximum time that the writer waits for readers when it copies the rest. Most take less, and later ones do not matter.
+/// Maximum time for which the writer waits for readers when it copies the rest. Most readers take less time.
 const READERS_WAIT: Duration = Duration::from_millis(5);
 
 const READERS_WAIT_LONG: Duration = Duration::from_millis(100);
@@ -40,13 +40,13 @@ pub(super) struct Checkpoints {
     wake: Option<SyncSender<()>>,
     done: Receiver<StoreResult<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The thread is copying.
+    /// Whether the thread is copying.
     running: bool,
     /// Length of the log when the writer last tried to restart it.
     tried_at: i64,
 }
 
-/// Pages in the log, and how many of them are copied.
+/// Pages in the log, and the number of copied ones.
 #[derive(Debug, Clone, Copy)]
 struct Log {
     /// Negative when another process is copying.

@@ -63,7 +63,7 @@ pub(super) fn limit(count: usize) -> i64 {
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> String {
-    // Plain data with string keys: there is no error that writing it could meet.
+    // Writing plain data with string keys cannot fail.
     serde_json::to_string(value).expect("stored values are plain data")
 }
 

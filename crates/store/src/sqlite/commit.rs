@@ -65,7 +65,7 @@ struct StoredHead {
 /// marks, which bounds the cost of finding a place in a journal.
 pub(super) const MARK_EVERY: u64 = 64;
 
-/// Looks up what the rules want to know about one commit.
+/// Looks up the facts that the rules need about one commit.
 struct Lookups<'s, 'c> {
     conn: &'c Connection,
     key: Option<i64>,
@@ -75,7 +75,7 @@ struct Lookups<'s, 'c> {
 }
 
 impl Lookups<'_, '_> {
-    /// The number of an execution that the rules know to exist.
+    /// Returns the number of an execution that exists according to the rules.
     fn key(&self) -> StoreResult<i64> {
         self.key.ok_or_else(|| StoreError::Corrupt("an execution without rows has no head".to_owned()))
     }
@@ -156,7 +156,7 @@ impl<'c> Commits<'c> {
         commit: &Commit,
     ) -> StoreResult<Applied> {
         if let Some(broken) = find_broken_promise(commit) {
-            // The engine is wrong: it must stop before anything is written.
+            // The engine has a defect: it must stop before anything is written.
             panic!("a commit of execution {} must not be written: {broken}", commit.execution);
         }
         let conn = transaction.conn;

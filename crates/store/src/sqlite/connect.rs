@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// Other processes write a row of mail at a time and hold the lock for a short time.
+/// Maximum wait for the lock. Other processes write one row of mail at a time and hold the lock for a short time.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 const STATEMENTS_MAX: usize = 64;
 
@@ -15,7 +15,7 @@ const STATEMENTS_MAX: usize = 64;
 pub(super) fn open_writer(path: &Path) -> StoreResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let conn = open(path, flags)?;
-    // The page size holds for a new file only. A full sync makes every commit durable before it is answered.
+    // The page size applies to a new file only. A full sync makes every commit durable before its result is returned.
     conn.execute_batch(
         "PRAGMA page_size = 4096;
          PRAGMA journal_mode = WAL;
@@ -46,7 +46,8 @@ fn open(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(BUSY_WAIT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        // A plan must not depend on bound values: SQLite would prepare a cached statement again for every new value.
+        // A query plan must not depend on bound values: SQLite would prepare a cached statement again for every new
+        // value.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(conn)
     };
@@ -86,7 +87,7 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full(what),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(what),
-            // Rows are made by `project` alone: a row that is there and must not be is a broken invariant.
+            // Rows are made by `project` alone: an existing row that must not exist is a broken invariant.
             Some(ErrorCode::ConstraintViolation) => StoreError::Corrupt(what),
             Some(_) => StoreError::Io(what),
             None => from_driver(&error, what),

@@ -1,4 +1,4 @@
-//! The first row of an execution, and the rows that find it by other things than its id.
+//! The first row of an execution, and the rows that find it by keys other than its id.
 
 use super::columns::{Columns as _, id_bytes, json};
 use super::outbox;
@@ -33,7 +33,7 @@ pub(super) fn read_origin(row: &Row<'_>, options: Options) -> StoreResult<Origin
 
 pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> StoreResult<i64> {
     let origin = &*creation.origin;
-    // SQLite would reuse the number of a forgotten execution if that was the newest.
+    // SQLite would reuse the number of a deleted execution if that was the newest one.
     conn.prepare_cached(
         "INSERT INTO executions (key, id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
          priority, correlation, options) VALUES (\
@@ -59,8 +59,8 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
     Ok(key)
 }
 
-/// Number of executions whose times of creation are noted together. The fewer, the more rows the notes have, and the fewer
-/// executions of other times a list reads.
+/// Number of executions whose creation times are noted together. With a smaller number there are more notes, and a
+/// list reads fewer executions of other times.
 const BLOCK: i64 = 4096;
 
 fn note_creation_time(conn: &Connection, key: i64, at: Millis) -> StoreResult<()> {

@@ -73,7 +73,7 @@ fn insert_workflow(conn: &Connection, definition: &Definition, id: WorkflowId) -
     Ok(conn.last_insert_rowid())
 }
 
-/// Looks up what the rules want to know about one definition.
+/// Looks up the facts that the rules need about one definition.
 struct Lookups<'d> {
     conn: &'d Connection,
     definition: &'d Definition,

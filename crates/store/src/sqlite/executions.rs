@@ -10,7 +10,7 @@ use crate::store::{ListedExecution, Query, Status, StoreResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-/// The newest of each phase that is asked for, and of those the newest: no phase is read further than it must be.
+/// Lists the newest executions of each requested phase, and of those the newest. No phase is read further than needed.
 pub(super) fn list(conn: &Connection, query: &Query) -> StoreResult<Vec<ListedExecution>> {
     let mut keys = Vec::new();
     for phase in phases(query.status) {
@@ -22,7 +22,7 @@ pub(super) fn list(conn: &Connection, query: &Query) -> StoreResult<Vec<ListedEx
     keys.into_iter().map(|key| read_listed(conn, key)).collect()
 }
 
-/// Counts from the few executions that are open, not from all that the tenant ever had.
+/// Counts the open executions of a tenant, of which there are few, instead of all that it ever had.
 pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> StoreResult<usize> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM heads WHERE tenant = ?1 AND phase < ?2 LIMIT ?3)";
     query_count(conn, sql, params![tenant.0, ENDED, limit(bound)])
@@ -37,7 +37,8 @@ fn phases(status: Option<Status>) -> Vec<Option<i64>> {
     }
 }
 
-/// The table that a list reads along an index in the order of the keys, the one that narrows most. The others are looked up.
+/// The table that a list reads along an index in the order of the keys: the most selective one. The others are looked
+/// up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Driver {
     Tags,
@@ -64,7 +65,7 @@ impl Driver {
         }
     }
 
-    /// The tables of a list. Rows of `executions` are read only if a condition is about them.
+    /// Returns the tables of a list. Rows of `executions` are read only if a condition needs them.
     fn tables(self, query: &Query) -> String {
         let reads_executions = query.correlation.is_some()
             || query.parent.is_some()
@@ -79,7 +80,7 @@ impl Driver {
     }
 }
 
-/// The keys that a query finds in one phase, or in any.
+/// Builds the statement for the keys that a query finds in one phase, or in any.
 pub(super) fn statement(
     conn: &Connection,
     query: &Query,
@@ -120,7 +121,7 @@ pub(super) fn statement(
     Ok(conditions.finish(&select, &format!("{key} DESC"), limit(query.limit)))
 }
 
-/// Returns the number of a workflow, also of a deleted one: the newest of that id. Without one, a number that none has.
+/// Returns the number of a workflow, also of a deleted one: the newest of that id. Without one, an unused number.
 fn find_workflow_key(conn: &Connection, of: Option<&Tenant>, id: WorkflowId) -> StoreResult<i64> {
     let sql = "SELECT max(key) FROM workflows WHERE id = ?1 AND (?2 IS NULL OR tenant = ?2)";
     let of = of.map(|tenant| tenant.0.to_string());

@@ -21,7 +21,7 @@ pub(super) fn find_owner(
     query_first(conn, sql, params![of.0, claim.path, claim.method], |row| row.read(0))
 }
 
-/// Replaces the claims of a workflow whose definition was stored. The claims are free.
+/// Replaces the claims of a workflow whose definition was stored. The caller has checked that the claims are free.
 pub(super) fn replace(
     conn: &Connection,
     of: &Tenant,

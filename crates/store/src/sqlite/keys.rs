@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use std::collections::{BTreeSet, HashMap};
 use windlass_kernel::ExecutionId;
 
-/// Entries of one half; about 4 MB each. More executions than both halves hold cost one lookup a commit.
+/// Maximum number of entries of one half; about 4 MB. An execution in neither half costs one lookup per commit.
 const HALF_MAX: usize = 65_536;
 
 /// The small number of an execution, and its tenant.

@@ -7,7 +7,7 @@ use crate::memory::{Memories, MemoryQuery, StoredMemory};
 use crate::store::StoreResult;
 use rusqlite::{Connection, params};
 
-/// Rows that a search for words looks at: a workflow that keeps more should name a key or a prefix.
+/// Maximum number of rows that a search for words reads. A workflow with more rows should name a key or a prefix.
 const LOOKED_AT_MAX: usize = 10_000;
 
 pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> StoreResult<usize> {
@@ -18,7 +18,7 @@ pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> StoreResult<
     execute(conn, sql, values)
 }
 
-/// Bytes of the value that is there under the key.
+/// Returns the bytes of the value that is stored under the key.
 pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> StoreResult<i64> {
     let sql = "SELECT octet_length(value) FROM memories WHERE tenant = ?1 AND workflow = ?2 AND key = ?3";
     let place = params![memory.tenant.0, workflow_bytes(memory.workflow), memory.key];

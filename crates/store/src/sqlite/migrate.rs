@@ -91,12 +91,12 @@ pub(super) fn applied(conn: &Connection, path: &Path) -> StoreResult<u32> {
     Ok(found)
 }
 
-/// Applies what is missing as one transaction: a store has all of the schema or is as it was.
+/// Applies missing steps as one transaction: a store has the whole schema or is unchanged.
 pub(super) fn migrate(conn: &Connection, path: &Path) -> StoreResult<()> {
     if applied(conn, path)? >= KNOWN {
         return Ok(());
     }
-    // Another process may have been faster: it is looked up again when no other process writes.
+    // Another process may have been faster, so the number is read again when no other process writes.
     in_transaction(conn, || {
         applied(conn, path).and_then(|done| (done..KNOWN).try_for_each(|done| apply_next(conn, done)))
     })
@@ -107,7 +107,7 @@ pub(super) fn apply_next(conn: &Connection, done: u32) -> StoreResult<()> {
     let Some(next) = MIGRATIONS.iter().find(|step| step.number == done + 1) else { return Ok(()) };
     conn.execute_batch(HISTORY)?;
     conn.execute_batch(next.sql)?;
-    // States of step-runs are not readable for SQL.
+    // SQL cannot read the states of step-runs.
     if next.name == "people" {
         classify_asked(conn)?;
     }

@@ -24,7 +24,7 @@ pub(super) fn find_due(conn: &Connection, until: Millis, count: usize) -> StoreR
     })
 }
 
-/// `Duplicate` when the notice was deleted with its schedule.
+/// Records an attempt to send a notice; `Duplicate` when the notice was deleted with its schedule.
 pub(super) fn record(conn: &Connection, attempt: &NoticeAttempt) -> StoreResult<Applied> {
     let NoticeAttempt { letter, attempts, due, error_text } = attempt;
     let sql = "UPDATE dead_letter_notices SET attempts = ?2, due = ?3, error_text = ?4 WHERE letter = ?1";

@@ -66,7 +66,7 @@ fn find_place(conn: &Connection) -> StoreResult<Option<String>> {
     query_first(conn, "SELECT place FROM object_place", [], |row| Ok(row.get(0)?))
 }
 
-/// Stores that an artifact was put into the data folder; `Duplicate` when that changes nothing.
+/// Records that an artifact was put into the data folder; `Duplicate` when that changes nothing.
 pub(super) fn put(conn: &Connection, artifact: &PutArtifact) -> StoreResult<Applied> {
     let known = find(conn, &artifact.tenant, &artifact.key)?;
     let row = put_object(known.as_ref(), artifact);
@@ -88,11 +88,12 @@ fn write_row(conn: &Connection, object: &StoredObject) -> StoreResult<()> {
 }
 
 const OBJECT: &str = "SELECT tenant, key, bytes, state, attempts, claimed, due, error, put_at FROM objects";
-/// The next tenant that has something to do.
+/// Query for the next tenant with due objects.
 pub(super) const NEXT_TENANT: &str = "SELECT min(tenant) FROM objects WHERE tenant > ?1 AND due IS NOT NULL";
 pub(super) const DUE: &str = "SELECT tenant, key, bytes, state, attempts, claimed, due, error, put_at FROM objects \
      WHERE tenant = ?1 AND due IS NOT NULL ORDER BY due LIMIT ?2";
-/// Only an execution that one worker takes as a whole waits for uploads; its row is there until the end.
+/// Query for executions that wait for their uploads: only those that one worker takes as a whole, whose row exists
+/// until the end.
 pub(super) const AWAITED: &str = "SELECT e.id, e.tenant FROM heads h CROSS JOIN executions e ON e.key = h.key \
      WHERE h.phase = ?1 AND h.key > ?2 \
      AND EXISTS (SELECT 1 FROM step_runs s WHERE s.class = ?3 AND s.execution = h.key AND s.run = ?4) \

@@ -24,7 +24,7 @@ pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> StoreResult<u
     execute(conn, "DELETE FROM quarantine WHERE execution = ?1", [id_bytes(execution)])
 }
 
-/// Changes only the rows that find work or count as open: the rest is kept for a repair.
+/// Changes only the rows by which work is found or that count as open; the others are kept for a repair.
 pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> StoreResult<usize> {
     let Some(key) = find_key(conn, execution)? else { return Ok(0) };
     let sql = "UPDATE heads SET phase = ?2, at = ?3, due = NULL, goes_on = 0, held = 0 \

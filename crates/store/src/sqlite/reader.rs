@@ -44,7 +44,7 @@ impl SqliteReader {
         SqliteReader { artifacts: artifacts.clone(), ..self }
     }
 
-    /// Returns the number of journal rows read since the reader was opened: the cost of what it was asked for.
+    /// Returns the number of journal rows read since the reader was opened, which is the cost of its calls.
     #[must_use]
     pub fn journal_rows_read(&self) -> u64 {
         self.journal_rows
@@ -64,8 +64,8 @@ impl SqliteReader {
         query_first(&self.conn, sql, [id_bytes(execution)], |row| row.read(0))
     }
 
-    /// Reads an artifact, whose copy is fetched if its file is missing. A copy that cannot be fetched is missing, too: that
-    /// concerns only what reads it.
+    /// Reads an artifact. If its file is missing, its copy is fetched. A copy that cannot be fetched counts as
+    /// missing: that affects only the readers of the value.
     fn read_artifact(&self, owner: &Tenant, key: &str) -> StoreResult<Option<Arc<Value>>> {
         match self.artifacts.value(owner, key)? {
             None if self.artifacts.fetch_missing(owner, key).is_ok() => self.artifacts.value(owner, key),

@@ -111,7 +111,8 @@ fn trigger(
     Ok(Applied::Done)
 }
 
-/// Occurrences that ran, run or wait meanwhile are left out, so that two backfills of the same time start nothing twice.
+/// Adds runs for past occurrences. Those that ran, run or wait are left out, so that two backfills of the same time
+/// start nothing twice.
 fn backfill(
     conn: &Connection,
     (tenant, schedule): (&Tenant, ScheduleId),
@@ -181,7 +182,7 @@ fn supersede(conn: &Connection, schedule: &StoredSchedule, at: Millis) -> StoreR
     Ok(())
 }
 
-/// The status after a signal that the run's status permits.
+/// Returns the status after a signal that the run's status permits.
 fn signalled(run: &StoredRun, signal: RunSignal) -> StoreResult<RunStatus> {
     run.status.after(signal).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
@@ -225,7 +226,7 @@ fn claim(conn: &Connection, lease: &RunLease, at: Millis) -> StoreResult<Applied
     Ok(Applied::Done)
 }
 
-/// Whether an execution of an attempt at the occurrence has not ended.
+/// Returns whether an execution of an attempt at the occurrence has not ended.
 fn has_live_execution(conn: &Connection, occurrence_key: &str) -> StoreResult<bool> {
     let sql = "SELECT 1 FROM schedule_runs r JOIN executions e ON e.id = r.execution JOIN heads h ON h.key = e.key \
                WHERE r.occurrence_key = ?1 AND h.phase < ?2";
@@ -434,7 +435,7 @@ fn cancel(
     Ok(Applied::Done)
 }
 
-/// `Duplicate` when no lease has expired.
+/// Recovers runs whose lease expired; `Duplicate` when there are none.
 fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResult<Applied> {
     let sql = "SELECT run FROM worker_leases WHERE expires_at <= ?1 OR worker_id <> coalesce(?2, worker_id) \
                ORDER BY expires_at LIMIT ?3";
@@ -463,7 +464,8 @@ fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResu
     Ok(if expired.is_empty() { Applied::Duplicate } else { Applied::Done })
 }
 
-/// The last run of an occurrence decides: an earlier attempt ends before it. Dead letters that are not resolved stay.
+/// Deletes the runs of old occurrences. The last run of an occurrence decides, because earlier attempts end before it.
+/// Dead letters that are not resolved stay.
 fn prune(conn: &Connection, ended_before: Millis, occurrences_max: usize) -> StoreResult<Applied> {
     let sql = "SELECT occurrence_key FROM schedule_runs r WHERE finished_at < ?1 AND finished_at IS NOT NULL \
                AND status <> 'failed' AND NOT EXISTS (SELECT 1 FROM dead_letters d \

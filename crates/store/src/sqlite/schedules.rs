@@ -154,7 +154,7 @@ pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResul
     Ok(if created == 1 { Applied::Done } else { Applied::Duplicate })
 }
 
-/// Times of runs are left to planner and dispatcher, which may have changed them since the schedule was read.
+/// Replaces a schedule, except the columns that the planner and the dispatcher write and may have changed meanwhile.
 pub(super) fn change(
     conn: &Connection,
     schedule: &StoredSchedule,
@@ -217,8 +217,9 @@ pub(super) const QUEUES: &str = "WITH RECURSIVE queues (schedule, number) AS ( \
      AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
      SELECT schedule FROM queues WHERE schedule IS NOT NULL";
 
-/// Makes these the schedules of a workflow's triggers. One that a trigger had before keeps its runs, and its times unless they
-/// changed. One that no trigger has any more is deleted, or only disabled while one of its runs is active.
+/// Makes these the schedules of a workflow's triggers. A schedule that a trigger had before keeps its runs, and its
+/// times unless they changed. A schedule without a trigger is deleted, or only disabled while one of its runs is
+/// active.
 pub(super) fn replace_triggered(
     conn: &Connection,
     (tenant, workflow): (&Tenant, WorkflowId),

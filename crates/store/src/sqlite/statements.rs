@@ -75,7 +75,7 @@ pub(super) fn find_cursor(conn: &Connection, id: ExecutionId) -> StoreResult<i64
     })
 }
 
-/// Conditions of a query that are joined by AND, and the values of its parameters.
+/// Conditions of a query, joined by AND, with the values of their parameters.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     sql: Vec<String>,

@@ -40,7 +40,7 @@ impl Tasks for SqliteReader {
     }
 }
 
-/// Adds to the row of a step-run that begins to wait for a person what lists of tasks need.
+/// Adds the columns that lists of tasks need to the row of a step-run that begins to wait for a person.
 pub(super) fn note_asked(conn: &Connection, key: i64, run: RunId, at: Millis) -> StoreResult<()> {
     let sql = "UPDATE step_runs SET asked_at = ?4, tenant = (SELECT tenant FROM executions WHERE key = ?2) \
                WHERE class = ?1 AND execution = ?2 AND run = ?3";

@@ -16,7 +16,7 @@ pub(super) fn load(conn: &Connection) -> StoreResult<BTreeMap<Tenant, Usage>> {
     Ok(rows.into_iter().collect())
 }
 
-/// One row per tenant of a batch, however many writes it has.
+/// Adds the changes of a batch, with one row per tenant.
 pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> StoreResult<()> {
     let sql = "INSERT INTO usage (tenant, journal, logs, artifacts, definitions, memories) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (tenant) DO UPDATE SET \
@@ -29,7 +29,7 @@ pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> StoreResult<()
     Ok(())
 }
 
-/// Replaces the count of artifacts by what is there.
+/// Replaces the count of artifacts by their actual bytes.
 pub(super) fn set_artifacts(conn: &Connection, left: &BTreeMap<Tenant, u64>) -> StoreResult<()> {
     conn.execute("UPDATE usage SET artifacts = 0", [])?;
     let sql = "INSERT INTO usage (tenant, artifacts) VALUES (?1, ?2) \

@@ -147,7 +147,7 @@ impl<'c> Batch<'c> {
         Ok(Applied::Done)
     }
 
-    /// Puts what the holder of a lease reports into a column of its offer.
+    /// Writes a report of the holder of a lease into a column of its offer.
     fn report(&mut self, offer: (ExecutionId, RunId, Fence), sql: &str, value: &str) -> StoreResult<Applied> {
         let Some(key) = self.claim(offer, OfferClaim::Report)? else { return Ok(Applied::Fenced) };
         execute(self.transaction.conn, sql, params![OFFERED, key, offer.1.0.cast_signed(), value])?;
