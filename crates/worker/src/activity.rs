@@ -7,13 +7,13 @@ use windlass_protocol::Unit;
 
 /// Activity of the pool's thread. The methods are called for every poll, so an implementation must be quick.
 pub trait Activity: Debug + Send + Sync {
-    /// The thread works on this unit until the next call.
+    /// Reports that the thread works on this unit until the next call.
     fn begin_unit(&self, unit: Unit);
 
-    /// The thread works, but not on one unit.
+    /// Reports that the thread works, but not on one unit.
     fn begin_work(&self);
 
-    /// The thread waits for work.
+    /// Reports that the thread waits for work.
     fn begin_wait(&self);
 }
 

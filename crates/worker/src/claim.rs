@@ -56,7 +56,8 @@ impl Claim {
         }
     }
 
-    /// Returns the current rights of the tenant: a right that is withdrawn is gone at once.
+    /// Returns the current rights of the tenant. They are read for each use, so a withdrawn right has no effect any
+    /// more.
     pub(crate) async fn rights(&self) -> Result<Rights, Box<Failure>> {
         match self.ask(ResourceAsk::GetRights).await? {
             ResourceReply::Rights(rights) => Ok(rights),

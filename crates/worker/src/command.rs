@@ -10,7 +10,7 @@ pub struct OwnCommand {
     pub args: Vec<OsString>,
 }
 
-/// Returns the name of this machine, by which people recognise a worker.
+/// Returns the name of this machine, which identifies a worker for people.
 #[must_use]
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

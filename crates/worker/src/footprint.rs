@@ -105,7 +105,7 @@ impl Default for Room {
 }
 
 /// Memory that one unit of work holds: room for the value of its last call. A unit that holds room never waits for
-/// more, except for a text that waits to become a value; so every wait ends.
+/// more, except for a text that waits to become a value, so every wait ends.
 #[derive(Debug)]
 pub(crate) struct Share {
     bounds: Arc<TenantBounds>,
@@ -170,7 +170,7 @@ impl Share {
     }
 }
 
-/// The semaphore is never closed, so every wait for a permit ends.
+/// Waits for permits. The semaphore is never closed, so every wait ends.
 async fn acquire(permits: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
     Arc::clone(permits).acquire_many_owned(kib(bytes)).await.ok()
 }

@@ -34,7 +34,7 @@ impl Halt {
         self.order.borrow().is_some()
     }
 
-    /// Returns the grace; again only when it changes.
+    /// Waits for a request to end, or for a change of its grace, and returns the grace.
     pub(crate) async fn pulled(&mut self) -> u64 {
         let heard = self.heard;
         match self.order.wait_for(|order| order.is_some() && *order != heard).await.map(|order| *order) {
@@ -42,7 +42,7 @@ impl Halt {
                 self.heard = order;
                 order.unwrap_or_default()
             }
-            // The sender is gone, so no request can follow.
+            // The sender was dropped, so no request can follow.
             Err(_) => std::future::pending().await,
         }
     }

@@ -1,5 +1,5 @@
-//! Attributes that programs of steps inherit. The process that starts them may have a stricter file mode mask and a
-//! higher limit on open files than at its start, and no huge pages; programs get what it had.
+//! Attributes that programs of steps inherit. The process that starts them may have a stricter file mode mask, a
+//! higher limit on open files and no huge pages; programs get the attributes from before its start.
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};

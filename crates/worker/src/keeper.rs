@@ -1,8 +1,8 @@
-//! The secrets that one unit of work was given. None of them may leave the worker (K9).
+//! The secrets that one unit of work has opened. None of them may leave the worker (K9).
 //!
 //! A keeper belongs to one unit and is dropped with it. It has the values that the unit itself opened or obtained, and
-//! no other secrets of the tenant: redaction reveals something about the values that are searched for, so the output of
-//! a step must not be searched for values that it has no right to.
+//! no other secrets of the tenant: redaction reveals something about the values that are searched for, so the output
+//! of a step must not be searched for values that it has no right to.
 //!
 //! Steps of an execution that a worker holds as a whole share a folder, so one step can print a value of another. Their outputs
 //! are searched for the values of all of them.
@@ -39,7 +39,7 @@ pub(crate) const LARGE: usize = 64 * 1024;
 pub(crate) struct Keeper {
     claim: Claim,
     known: Mutex<Known>,
-    /// That of the whole execution, for a unit that shares a folder with others.
+    /// Keeper of the whole execution, for a unit that shares a folder with others.
     whole: Option<Arc<Keeper>>,
 }
 
@@ -49,7 +49,7 @@ struct Known {
     handles: BTreeSet<String>,
     values: Vec<Zeroizing<String>>,
     bytes: usize,
-    /// None if there are values that it does not contain.
+    /// None if it does not contain all values.
     redactor: Option<Arc<Redactor>>,
 }
 
@@ -241,7 +241,7 @@ const LEARNED: [&str; 5] = ["args", "iter", "ctx", "memo", "counted"];
 /// The part of a cursor with the handles that were opened.
 const OPENED: &str = "opened";
 
-/// Redacts the cursor before it is sent, and adds the names of the secrets that the run was given.
+/// Redacts the cursor before it is sent, and adds the names of the secrets that the run has opened.
 pub(crate) fn redact_cursor(keeper: &Keeper, cursor: &mut Value) {
     let redactor = keeper.redactor();
     let Some(fields) = cursor.as_object_mut() else { return };
@@ -291,7 +291,7 @@ mod tests {
             "opened": ["fetch-me", "the-results"],
         });
         assert_eq!(cursor, expected);
-        // Another worker that takes over knows them from the start.
+        // Another worker that takes over knows the values from the start.
         let later = self::keeper();
         later.open_again(&cursor).await.unwrap();
         assert_eq!(later.redactor().text("the-results"), "[redacted]");

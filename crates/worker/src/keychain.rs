@@ -74,7 +74,7 @@ pub(crate) fn stored(text: &str) -> Value {
     }
 }
 
-/// A text is a token.
+/// Returns the fields of a plain text, which is a token.
 fn credential(text: &str) -> Fields {
     match stored(text) {
         Value::Object(fields) => fields,
@@ -140,7 +140,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Handles are opened everywhere in an entry: the definition put them there.
+    /// Opens handles anywhere in an entry: the definition put them there.
     async fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
         let mut opened = BTreeMap::new();
         for handle in fields.values().flat_map(handles) {
@@ -204,7 +204,7 @@ impl Maker<'_> {
         };
         let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
         let fields = granted(&answer["data"])?;
-        // A value that may not be searched for is not cached either.
+        // A value that cannot be redacted is not cached either.
         self.desk.kit.keeper.learn(secrets(&fields))?;
         self.desk.kit.tokens.put(owner, fields.clone(), lives(&fields));
         Ok(fields)

@@ -41,7 +41,8 @@ impl Kits {
         }
     }
 
-    /// `whole` is the keeper of the execution that the unit is a part of, if this worker holds it as a whole.
+    /// Returns the kit of a unit. `whole` is the keeper of the execution that it is a part of, if this worker holds
+    /// that as a whole.
     pub(crate) fn for_unit(&mut self, tenant: &str, claim: Claim, whole: Option<Arc<Keeper>>) -> Arc<Kit> {
         self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
         self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);

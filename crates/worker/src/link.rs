@@ -1,8 +1,8 @@
-//! The way of a worker process to its server: calls of the protocol over HTTP, and orders by long poll.
+//! The connection of a worker process to its server: calls of the protocol over HTTP, and orders by long poll.
 //!
-//! Calls whose order matters go out one batch at a time: what is made while one is on its way is the next one. Requests for
-//! resources and calls of agents have requests of their own; artifacts are streams (`artifacts.rs`). A server that restarts is waited for; the session of the
-//! worker decides how long work may go on meanwhile.
+//! Calls whose order matters are sent one batch at a time: calls that are made during a request are the next batch.
+//! Calls for resources and of agents are sent on their own; artifacts are streams (`artifacts.rs`). While a server
+//! restarts, calls are repeated; the session of the worker decides how long work may continue meanwhile.
 
 mod artifacts;
 
@@ -23,17 +23,17 @@ use windlass_protocol::{
 };
 use windlass_secrets::Zeroizing;
 
-/// Time between two tries to reach a server that does not answer, at first and at most.
+/// Pause between two tries to reach a server that does not respond: the first and the longest one.
 const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// A connection that takes longer is tried again.
+/// Time after which a connection attempt is repeated.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An answer that takes longer is lost: more than a server waits with any answer.
+/// Time after which a response counts as lost: longer than any wait of a server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Tries to make a call whose reply someone waits for. Together they take longer than a lease: after that the work is
+/// Maximum number of tries of a call with a reply. Together they take longer than a lease, after which the work is
 /// given up anyway.
 const TRIES_MAX: u32 = 60;
 
@@ -51,7 +51,7 @@ pub struct LinkConfig {
     pub downloads: PathBuf,
 }
 
-/// Event that the owner of the worker process learns of.
+/// Event that the worker process is notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkNews {
     Registered,
@@ -61,7 +61,7 @@ pub enum LinkNews {
     Unreachable(String),
 }
 
-/// Callback for news. It must not wait.
+/// Callback for events of the link. It must not wait.
 pub type LinkWatch = Arc<dyn Fn(LinkNews) + Send + Sync>;
 
 #[derive(Clone)]
@@ -73,9 +73,9 @@ struct Link {
     watch: LinkWatch,
 }
 
-/// Why a request had no answer.
+/// Reason why a request had no answer.
 enum Trouble {
-    /// It did not reach a server that works: it can be made again.
+    /// No working server was reached: the request can be repeated.
     Unreachable(String),
     /// The server does not know the session.
     NoSession,
@@ -142,7 +142,7 @@ impl Link {
         })
     }
 
-    /// Opens a session and passes its orders on, until it is over.
+    /// Opens a session and passes its orders on until it ends.
     async fn register(self, register: Register, mut reply: ReplyTo) {
         let LinkConfig { group, cluster, release, .. } = (*self.config).clone();
         let Register { worker, slots, .. } = register;
@@ -219,7 +219,7 @@ impl Link {
         }
     }
 
-    /// Makes calls until they are answered. Without an answer in the end the replies are dropped: the calls are lost.
+    /// Makes calls until they are answered. After the last try the replies are dropped, so the calls count as lost.
     async fn make(&self, calls: Vec<Call>, mut replies: Vec<ReplyTo>) {
         let mut again = AGAIN;
         let Some(session) = self.session() else { return lose(&calls, &mut replies) };
@@ -257,7 +257,7 @@ impl Link {
     }
 }
 
-/// The server does not know the session: nothing that it held is its own any more.
+/// Answers calls of a session that the server does not know: the worker does not hold its units any more.
 fn lose(calls: &[Call], replies: &mut [ReplyTo]) {
     for (call, reply) in calls.iter().zip(replies) {
         reply(match call {
@@ -268,7 +268,7 @@ fn lose(calls: &[Call], replies: &mut [ReplyTo]) {
     }
 }
 
-/// The server will never take these calls. Those that a step waits for fail it with the reason.
+/// Answers calls that the server will never accept. Those that a step waits for fail the step with the reason.
 fn refuse(calls: &[Call], replies: &mut [ReplyTo], why: &str) {
     for (call, reply) in calls.iter().zip(replies) {
         let refused =

@@ -15,7 +15,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 
-/// Time for killed processes to end. They end at once unless they hang in the kernel; then nothing more can be done.
+/// Maximum time for killed processes to end. They end at once unless they hang in the kernel; then nothing more can be
+/// done.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time that is longer than every wait for a process to end by itself.
@@ -82,7 +83,8 @@ impl Family {
         report.strip_prefix(ENDED)?.parse().ok().map(ExitStatus::from_raw)
     }
 
-    /// A supervisor that ended without a message was killed, and its processes have another parent.
+    /// Returns the status of the program. A supervisor that ended without a message was killed, and its processes have
+    /// another parent.
     fn over(&self, status: Option<ExitStatus>, exit: ExitStatus) -> io::Result<ExitStatus> {
         if let Some(status) = status {
             return Ok(status);
@@ -94,7 +96,7 @@ impl Family {
         Err(io::Error::other(format!("its supervisor ended before it: {exit}")))
     }
 
-    /// A later order can only make the grace shorter.
+    /// Requests the end of all processes. A later request can only make the grace shorter.
     async fn ask(&mut self, ending: Ending, grace_ms: u64) -> Ending {
         let kill_at = Instant::now() + Duration::from_millis(grace_ms.min(GRACE_MAX_MS));
         match ending {

@@ -104,7 +104,7 @@ impl RemoteDesk {
         let kit =
             self.kits.lock().unwrap_or_else(PoisonError::into_inner).for_unit(&work.tenant, claim, None);
         let (_puller, halt) = halt();
-        // The log has no reader: output of a remote worker stays with it.
+        // The log is not read, because the output of a remote worker stays with that worker.
         let (lines, _) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
         let mut run = Run::begin(work);
         let mut desk = Desk::new(run.work(), lines, kit, None);
@@ -151,12 +151,12 @@ impl RemoteUnit {
     #[must_use]
     pub fn memory(&self) -> u64 {
         let values = (self.run.work(), &self.call.config, &self.call.args);
-        // What cannot be counted is as good as too large.
+        // A value that cannot be measured counts as too large.
         let own = serde_json::to_vec(&values).ok().and_then(|json| estimate(&json).ok());
         own.unwrap_or(u64::MAX).saturating_add(self.run.loaded_memory())
     }
 
-    /// Continues the pipeline with what the worker reported, and returns what the engine learns of it.
+    /// Continues the pipeline with the worker's result, and returns the report for the engine.
     pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
         let mut called = CallResult::from(outcome.map_err(bounded));
         bound_depth(&mut called);
@@ -188,7 +188,7 @@ fn bounded(mut failure: Box<Failure>) -> Box<Failure> {
     failure
 }
 
-/// Every report passes through here, so that no value of a secret leaves with it.
+/// Redacts a report. Every report passes through here, so that no value of a secret leaves with it.
 fn redacted(desk: &Desk, mut report: Box<Report>) -> Box<Report> {
     keeper::redact_report(&desk.kit.keeper, &mut report);
     report

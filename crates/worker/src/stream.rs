@@ -10,7 +10,7 @@ pub const LINE_MAX: usize = 64 * 1024;
 /// Maximum bytes of a stream that are kept for the result; the log has all of it.
 pub const TAIL_MAX: usize = 64 * 1024;
 
-/// Splits bytes into lines of text. What is not UTF-8 is shown as the replacement character.
+/// Splits bytes into lines of text. Bytes that are not UTF-8 are shown as the replacement character.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     /// Begin of a line whose end has not arrived.
@@ -54,7 +54,7 @@ fn boundary(bytes: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| *at > 0 && !continues(*at)).unwrap_or(at)
 }
 
-/// Replacement characters take more room than the bytes, so the text is measured again.
+/// Adds a line. Replacement characters take more room than the bytes, so the text is measured again.
 fn add(mut text: &str, lines: &mut Vec<String>) {
     while text.len() > LINE_MAX {
         let (line, rest) = text.split_at(boundary(text.as_bytes(), LINE_MAX));

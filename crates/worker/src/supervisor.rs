@@ -75,7 +75,7 @@ pub fn run(argv: &[OsString], socket: UnixStream, stdout: Stdio) -> io::Result<u
     bury(child, &socket)
 }
 
-/// Waits for every descendant, until there is none.
+/// Waits until every descendant has ended.
 fn bury(child: Pid, socket: &UnixStream) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -87,7 +87,7 @@ fn bury(child: Pid, socket: &UnixStream) -> io::Result<u8> {
     }
 }
 
-/// A worker that has ended reads nothing; then the other end of the socket is closed, too.
+/// Writes a line to the worker. An error is ignored: a worker that has ended reads nothing, and the socket is closed.
 fn report(mut socket: &UnixStream, line: &str) {
     let _ = socket.write_all(format!("{line}\n").as_bytes());
 }

@@ -1,5 +1,5 @@
-//! Artifacts between a worker process and its server: streams that neither side holds in memory. What fails on the way is
-//! sent or fetched again from its beginning.
+//! Artifacts between a worker process and its server: streams that neither side holds in memory. A transfer that fails
+//! is repeated from its beginning.
 
 use super::{AGAIN, AGAIN_MAX, ANSWER_TIMEOUT, Link, LinkNews, TRIES_MAX, Trouble, unreachable};
 use crate::failure::failure;
@@ -20,10 +20,11 @@ use windlass_protocol::{
     UNIT_HEADER, Unit,
 };
 
-/// Bytes that are read, sent or written at a time. Larger pieces are not faster, and several of them are on their way at a time.
+/// Bytes that are read, sent or written at a time. Larger pieces are not faster, and several of them are in memory at
+/// a time.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Bytes a second that every network is expected to carry; an upload that is slower fails and is tried again.
+/// Minimum speed of a network in bytes per second; an upload that is slower fails and is repeated.
 const SLOWEST_BYTES_PER_SECOND: u64 = 256 << 10;
 
 /// Maximum size of an artifact that is fetched into memory: one that a template reads or a reference drills into.
@@ -31,7 +32,7 @@ const IN_MEMORY_MAX: u64 = 64 << 20;
 
 static DOWNLOADS: AtomicU64 = AtomicU64::new(0);
 
-/// An artifact on its way.
+/// An artifact that is being sent or fetched.
 pub(super) struct Transfer {
     unit: Unit,
     key: String,
@@ -106,7 +107,7 @@ impl Link {
     }
 
     fn request_artifact(&self, method: Method, session: &str, transfer: &Transfer) -> RequestBuilder {
-        // Plain data: there is no error that writing it could meet.
+        // Writing plain data cannot fail.
         let unit = serde_json::to_string(&transfer.unit).unwrap_or_default();
         let request = self.request(method, &format!("artifacts/{}", transfer.key));
         request.header(SESSION_HEADER, session).header(UNIT_HEADER, unit)
@@ -131,7 +132,7 @@ impl Link {
         let within = ANSWER_TIMEOUT + Duration::from_secs(length / SLOWEST_BYTES_PER_SECOND);
         let reply = self.send(request.timeout(within).body(body)).await?.json().await.map_err(unreachable)?;
         if let (ResourceReply::Stored, Content::File(path)) = (&reply, content) {
-            // Like the file that the engine moves. One that stays is removed with its folder.
+            // The engine would have moved the file. A file that cannot be removed is removed with its folder.
             let _ = fs::remove_file(path);
         }
         Ok(reply)
@@ -224,7 +225,7 @@ async fn read_piece(file: File) -> io::Result<Option<(Bytes, File)>> {
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
-/// Makes the folder for artifacts that are being fetched, without those of an earlier process.
+/// Creates the folder for artifacts that are being fetched, and removes those of an earlier process.
 pub(super) fn prepare_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

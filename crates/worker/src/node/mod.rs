@@ -41,7 +41,7 @@ pub(crate) const STATE: &str = "state.";
 const STATE_MAX: usize = 256 * 1024;
 const STATE_KEY_MAX: usize = 128;
 
-/// Time in which an engine that is gone may be back.
+/// Pause before a lost call is repeated.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Request of running work to its unit.

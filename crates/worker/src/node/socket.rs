@@ -22,7 +22,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use windlass_protocol::Level;
 
-/// One request: a state value and its frame.
+/// Maximum size of a request: a state value and its frame.
 const LINE_MAX: u64 = 1024 * 1024;
 /// Maximum number of programs that send requests at the same time; more wait.
 const CLIENTS_MAX: usize = 32;
@@ -59,7 +59,7 @@ pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk)
     loop {
         tokio::select! {
             accepted = listener.accept(), if clients.len() < CLIENTS_MAX => {
-                // A client that is gone sends no request.
+                // A client that has disconnected sends no request.
                 if let Ok((stream, _)) = accepted {
                     clients.push(client(stream, desk, node));
                 }

@@ -82,15 +82,15 @@ impl From<Result<Value, Box<Failure>>> for CallResult {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// Handles whose values templates read. Each is answered with `opened`.
+    /// Handles whose values templates read. The caller passes each with `opened`.
     Open(Vec<String>),
-    /// Keys whose values templates read. They are answered with `loaded`.
+    /// Keys whose values templates read. The caller passes them with `loaded`.
     Load(Vec<String>),
     /// Artifacts to store before the run continues: its next output refers to them.
     Keep(Vec<Artifact>),
     /// Cursor of the run, to be stored before it continues.
     Checkpoint(Value),
-    /// A call, answered with `answer`. If it is requested again before that, it is the same call.
+    /// A call, whose outcome is passed with `answer`. If it is requested again before that, it is the same call.
     Call(Box<Call>),
     /// A pause of at most [`PAUSE_MAX_MS`]; then call `advance` again.
     Wait { delay_ms: u64 },
@@ -133,7 +133,7 @@ enum Stage {
     },
     /// The other execution has ended that the task at the cursor waited for.
     Returned(CallResult),
-    /// After the last task.
+    /// The last task has ended.
     Complete,
     Over(Box<Report>),
 }
@@ -197,7 +197,7 @@ impl Run {
         }
     }
 
-    /// Takes the outcome of the requested call. Without a requested call, it is dropped.
+    /// Takes the outcome of the requested call. If no call was requested, the outcome is dropped.
     pub fn answer(&mut self, called: CallResult) {
         let Stage::Asked { args } = &mut self.stage else { return };
         let args = std::mem::take(args);
@@ -325,7 +325,7 @@ impl Run {
         self.cursor.write_ctx(fields);
     }
 
-    /// A running call stores its own state.
+    /// Stores the state of a running call.
     pub fn remember(&mut self, memo: Value) {
         self.cursor.memo = Some(memo);
     }

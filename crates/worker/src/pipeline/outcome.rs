@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use windlass_artifact::{Source, key};
 use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline};
 
-/// Returns the outcome of a result. A result with `status: "error"` is an error, from every tool.
+/// Converts a result with `status: "error"` to an error, whatever the tool.
 pub(super) fn judged(called: CallResult) -> CallResult {
     let CallResult { outcome, facts } = called;
     let outcome = outcome

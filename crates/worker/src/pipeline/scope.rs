@@ -76,8 +76,9 @@ impl<'r> View<'r> {
         }
     }
 
-    /// A stored result. A handle in it was stored by the worker: a value from outside that looks like one is stored in
-    /// another place. A value that is read through a reference is not searched for handles.
+    /// Returns a stored result with its handles replaced. A handle in it was stored by the worker: a value from
+    /// outside that looks like one is stored in another place. A value that is read through a reference is not
+    /// searched for handles.
     fn revealed(&self, value: &'r Value) -> Cow<'r, Value> {
         match self.secrets {
             Some(secrets) => secrets.opened.reveal(Cow::Borrowed(value)),
@@ -219,7 +220,8 @@ impl<'r> View<'r> {
         }
     }
 
-    /// Callers choose keys of the context, which can be patched, and of the workload, so these come last.
+    /// Resolves a bare name. Callers choose keys of the context, which can be patched, and of the workload, so these
+    /// are last.
     fn bare(&self, name: &str, key: Option<&str>) -> Found<'r> {
         if self.own.is_some() && name == self.work.step {
             return self.of_output(name, key);

@@ -62,7 +62,8 @@ impl Shelf {
         reference
     }
 
-    /// A rendered value may look like a reference by accident.
+    /// Returns fields with references in place of large values. A rendered value may look like a reference by
+    /// accident.
     pub(super) fn lighten_all(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
         fields.into_iter().map(|(key, value)| (key, self.lighten(value, Source::Outside))).collect()
     }
@@ -81,7 +82,8 @@ impl Shelf {
         self.loaded.insert(key, value.map(Arc::new));
     }
 
-    /// Values that are loaded together stay together: none is evicted while they are collected.
+    /// Evicts loaded values if there is no room. Values that are loaded together stay: none is evicted while they are
+    /// collected.
     fn make_room(&mut self, json: &[u8]) {
         // A value that is nested too deep to be measured counts as large.
         let memory = estimate(json).unwrap_or(LOADED_MEMORY_MAX);
@@ -103,7 +105,7 @@ impl Shelf {
         None
     }
 
-    /// A missing value takes precedence over a result that was computed without it.
+    /// Returns the result, unless values were missing: it was computed without them.
     pub(super) fn settled<T>(&self, result: Result<T, Box<Failure>>) -> Result<T, Trouble> {
         let needs = self.needs.borrow();
         if !needs.is_empty() {
@@ -115,7 +117,7 @@ impl Shelf {
         }
     }
 
-    /// Returns whether all requested values are loaded.
+    /// Forgets the requested values, which are loaded now.
     pub(super) fn satisfied(&mut self) {
         self.needs.borrow_mut().clear();
     }

@@ -116,7 +116,7 @@ impl Run {
         }));
     }
 
-    /// The rules of the task see the arguments with which the other execution was requested.
+    /// Continues after the other execution. The rules of the task see the arguments with which it was requested.
     pub(super) fn returned(&mut self) -> Result<(), Trouble> {
         let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
         if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {

@@ -1,4 +1,4 @@
-//! Log lines of one unit for the engine: gathered into chunks, and delayed when the engine is slow.
+//! Log lines of one unit for the engine: collected into chunks, and delayed when the engine is slow.
 
 use crate::claim::Claim;
 use crate::excerpt::settle;
@@ -31,10 +31,10 @@ const LOG_MAX: usize = 64 * 1024 * 1024;
 /// Overhead of a line beyond its text.
 const LINE_COST: usize = 32;
 
-/// Number of reads that wait to be gathered.
+/// Number of reads that wait to be collected into a chunk.
 const QUEUE: usize = 4;
 
-/// Time that stopped work waits for an engine that accepts no more log.
+/// Maximum wait of stopped work for an engine that accepts no more log lines.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Channel of log lines for tools. Sending waits while the engine is slow.
@@ -52,7 +52,7 @@ impl Lines {
         self.pass(stream, texts).await;
     }
 
-    /// Sends lines, like `send`, of output that has been redacted as a whole before it was split.
+    /// Sends lines of output that was redacted before it was split into lines.
     pub(crate) async fn pass(&self, stream: Stream, texts: Vec<String>) {
         if texts.is_empty() {
             return;
@@ -60,7 +60,7 @@ impl Lines {
         let at = now_ms();
         let lines =
             texts.into_iter().map(|text| Line { at, stream, text, level: None, data: None }).collect();
-        // The reader lives as long as the unit.
+        // The receiver lives as long as the unit.
         let _ = self.sender.send(lines).await;
     }
 
@@ -105,7 +105,7 @@ pub(crate) struct Pump {
     /// A chunk without its lines.
     head: Log,
     halt: Halt,
-    /// The work was stopped, and the engine accepted no more lines in time.
+    /// Whether the work was stopped, and the engine accepted no more lines in time.
     is_deaf: bool,
     ends: Ends,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Pump {
 /// Reason for which the log of an attempt ends before the attempt.
 struct Ends {
     sent: usize,
-    /// A last line states the reason.
+    /// Whether a last line states the reason.
     is_noted: bool,
 }
 

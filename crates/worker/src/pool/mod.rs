@@ -46,8 +46,8 @@ use windlass_protocol::{
 /// their replies.
 pub type Port = Arc<dyn Fn(Call, ReplyTo) + Send + Sync>;
 
-/// Steps mostly wait: for servers, for other processes, for disks. Four per core keep the cores busy, and are few
-/// enough for steps that compute to share them well.
+/// Default number of slots per core. Steps mostly wait: for servers, for other processes, for disks. Four per core
+/// keep the cores busy, and are few enough for steps that compute to share them well.
 const SLOTS_PER_CORE: u32 = 4;
 
 /// Maximum number of pings that wait for the pool's thread.
@@ -253,7 +253,7 @@ impl Floor {
         self.leave().await;
     }
 
-    /// If the engine does not answer, it finds out by itself that the session has ended.
+    /// Ends the session. If the engine does not answer, it detects the end of the session by itself.
     async fn leave(&self) {
         let Some(session) = self.session.id() else { return };
         let (reply_to, answer) = first_reply();
@@ -272,7 +272,7 @@ impl Floor {
             input = received.recv() => input.unwrap_or(Input::Shutdown { grace_ms: self.grace_ms }),
             Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
             Some(answered) = self.pinged.recv() => {
-                // The caller may be gone.
+                // The caller may have stopped waiting.
                 let _ = answered.send(());
                 Input::Tick
             }

@@ -50,7 +50,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
             drive(&mut run, &mut desk, &mut asks, &mut wires, unit, halt)
         })
         .await;
-        // The log ends when its last writer is dropped.
+        // The log ends when its last sender is dropped.
         drop(desk);
         driven
     };
@@ -88,7 +88,7 @@ async fn drive(
                     _ = halt.pulled() => return None,
                 }
             }
-            // Its group claims the rest from here on, and the slot is free meanwhile.
+            // From here on the group claims the rest, and the slot is free meanwhile.
             Turn::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
             Turn::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
@@ -162,7 +162,7 @@ pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
     }
 }
 
-/// A value that is nested too deep could not be read from the journal again, so the call fails.
+/// Replaces an outcome that is nested too deep by a failure, because it could not be read from the journal again.
 pub(crate) fn bound_depth(called: &mut CallResult) {
     let is_deep = match &called.outcome {
         Ok(result) => is_too_deep(result),
@@ -193,7 +193,7 @@ async fn called(
     }
 }
 
-/// Without an answer the call learns that the work was stopped and nothing was stored.
+/// Serves a request of a call. Without an answer, the call knows that the work was stopped and nothing was stored.
 async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
     let asked = match ask {
         Ask::SetState { key, mut value, kept } => {
@@ -234,8 +234,8 @@ async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Res
     Ok(())
 }
 
-/// An arc without a guard is taken after a failure, too. The later steps read from the context that there is no
-/// keychain.
+/// Returns the report of a step whose keychain could not be resolved. An arc without a guard is taken after a failure,
+/// too, so the later steps read from the context that there is no keychain.
 fn locked(run: &Run, failure: Failure) -> Box<Report> {
     let why = json!(failure.message);
     let mut report = run.report_now(Outcome::Failed(failure));
@@ -245,12 +245,12 @@ fn locked(run: &Run, failure: Failure) -> Box<Report> {
     report
 }
 
-/// The patch may refer to values that are not stored, so it is dropped.
+/// Returns a failure report without the patch, which may refer to values that are not stored.
 fn without_patch(run: &Run, failure: Failure) -> Box<Report> {
     Box::new(Report { patch: Map::new(), ..*run.report_now(Outcome::Failed(failure)) })
 }
 
-/// In a log with the output of several calls, a line marks the beginning of each.
+/// Logs the beginning of a call, if the log has the output of several calls.
 async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
     let ToolCall { label, kind, try_number, .. } = call;
     let said = match (tasks, try_number) {

@@ -74,8 +74,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 
-/// Removes a folder with everything in it, if it exists. Programs of steps may have left folders in it that their owner cannot
-/// enter.
+/// Removes a folder with all its content, if it exists. Programs of steps may have left folders in it that their owner
+/// cannot enter.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -1,4 +1,4 @@
-//! Units of the session: one entry per offer, from the order to the answered report.
+//! Units of the session: one entry per offer, from the order until the report is answered.
 
 use super::{Again, CallId, LeaseTimes, Output, Session};
 use serde_json::{Map, Value};
@@ -13,14 +13,14 @@ pub(super) struct HeldUnit {
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Waits until an older lease of the same step-run has ended here.
+    /// The unit waits until an older lease of the same step-run has ended here.
     Queued(Box<Work>),
     Running,
     Checkpointing {
         checkpoint: Checkpoint,
         again: Again,
     },
-    /// It was asked to end.
+    /// The unit was asked to end.
     Stopping {
         then: Then,
     },
@@ -30,16 +30,16 @@ pub(super) enum Phase {
     },
 }
 
-/// Consequence of the end of stopped work.
+/// Action after the end of stopped work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     Report,
-    /// Its lease is lost, or the worker shuts down.
+    /// The lease of the unit is lost, or the worker shuts down.
     Nothing,
 }
 
 impl HeldUnit {
-    /// Returns whether processes of it may run in this worker.
+    /// Returns whether processes of the unit may run in this worker.
     pub(super) fn is_local(&self) -> bool {
         match self.phase {
             Phase::Running | Phase::Checkpointing { .. } | Phase::Stopping { .. } => true,
@@ -47,7 +47,7 @@ impl HeldUnit {
         }
     }
 
-    /// Returns whether the end of the lease still has a meaning for it.
+    /// Returns whether the unit still needs its lease.
     fn needs_lease(&self) -> bool {
         match self.phase {
             Phase::Queued(_) | Phase::Running | Phase::Checkpointing { .. } => true,
@@ -75,7 +75,8 @@ impl Session {
         }
         let known = self.held.contains_key(&unit);
         if !known && self.closing.is_none() && self.recent.contains(&unit) {
-            // It ended here, and its report may be lost: the engine must learn that it does not run here any more.
+            // The unit ended here, and its report may be lost: the engine must learn that it does not run here any
+            // more.
             return self.report(now, stopped(unit), lease_from);
         }
         let of_run = Unit { fence: u64::MIN, ..unit }..=Unit { fence: u64::MAX, ..unit };
@@ -95,7 +96,7 @@ impl Session {
         self.held.insert(unit, HeldUnit { lease_from, phase });
     }
 
-    /// Stops a unit. One that is not here is stopped already, and one that ended is not begun again by a late order.
+    /// Stops a unit. An unknown unit counts as stopped, and a late order does not begin a unit that has ended.
     pub(super) fn stop(&mut self, now: u64, unit: Unit, grace_ms: u64, lease_from: u64) {
         let Some(held) = self.held.get_mut(&unit) else {
             return self.report(now, stopped(unit), lease_from);
@@ -163,7 +164,7 @@ impl Session {
         self.held.insert(unit, HeldUnit { lease_from, phase });
     }
 
-    /// Every verdict is final: the report was accepted, or it came too late to change anything.
+    /// Handles a verdict, which is final: the report was accepted, or it came too late to change anything.
     pub(super) fn reported(&mut self, unit: Unit) {
         if let Some(HeldUnit { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
             self.remove(unit);
@@ -175,7 +176,7 @@ impl Session {
         self.recent.add(unit);
     }
 
-    /// Ends it without a report. It is removed once none of its processes runs.
+    /// Ends a unit without a report. It is removed when none of its processes runs any more.
     fn give_up(&mut self, unit: Unit, grace_ms: u64) {
         let Some(held) = self.held.get_mut(&unit) else { return };
         if held.is_local() {
@@ -186,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Keeps reports of work that has ended: they may still be accepted.
+    /// Gives up all units, except reports of work that has ended: they may still be accepted.
     pub(super) fn give_up_all(&mut self, grace_ms: u64) {
         let unfinished = |held: &HeldUnit| !matches!(held.phase, Phase::Reporting { .. });
         let units: Vec<Unit> =

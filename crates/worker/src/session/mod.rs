@@ -1,5 +1,5 @@
-//! The worker's side of the protocol: a state machine without IO, clock or random numbers. Inputs come with the time,
-//! outputs are actions. Messages may be lost, doubled, late or out of order; a message is sent again until it is
+//! The worker's side of the protocol: a state machine without IO, clock or random numbers. Inputs have the time,
+//! outputs are actions. Messages may be lost, duplicated, late or out of order; a message is sent again until it is
 //! answered.
 //!
 //! Three promises: an offer is begun at most once here; work whose lease may have ended is stopped before the lease
@@ -57,7 +57,7 @@ impl LeaseTimes {
     }
 }
 
-/// Maximum time that a shutdown waits for answers to reports of work that had ended before.
+/// Maximum time that a shutdown waits for answers to reports of work that ended before.
 pub const LAST_ANSWERS_MS: u64 = 2_000;
 
 /// Identifies the call that a reply belongs to. A reply to an earlier registration, beat or checkpoint has another number.
@@ -90,7 +90,7 @@ pub enum Input {
     },
     /// Finishes its units, and requests no new ones. Units that the engine has already sent are begun.
     Drain,
-    /// Stops everything and begins nothing; unfinished work is not reported and will be offered again.
+    /// Stops everything and begins nothing; unfinished work is not reported, so it is offered again.
     Shutdown {
         grace_ms: u64,
     },
@@ -126,7 +126,7 @@ pub struct Session {
     numbers: u64,
     closing: Option<u64>,
     draining: bool,
-    /// The engine has accepted a heartbeat with this flag.
+    /// Whether the engine has accepted a heartbeat with the flag `draining`.
     is_drain_known: bool,
     out: Vec<Output>,
 }
@@ -174,7 +174,7 @@ impl Again {
 }
 
 impl Session {
-    /// The first [`Input::Tick`] registers it.
+    /// Creates a session. The first [`Input::Tick`] registers it.
     #[must_use]
     pub fn new(register: Register) -> Session {
         Session {
@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// `now` is in milliseconds and never falls; its zero is arbitrary.
+    /// Handles an input. `now` is in milliseconds and never decreases; its origin is arbitrary.
     pub fn handle(&mut self, now: u64, input: Input) -> Vec<Output> {
         match input {
             Input::Tick => {}
@@ -219,7 +219,7 @@ impl Session {
         held.chain(link).chain(last).min()
     }
 
-    /// Returns the id under which the engine knows it; None while it does not.
+    /// Returns the id of the session at the engine; None while it is not registered.
     #[must_use]
     pub fn id(&self) -> Option<SessionId> {
         match self.link {
@@ -233,14 +233,14 @@ impl Session {
         self.held.keys().copied()
     }
 
-    /// Returns whether it is over. After a shutdown: all processes have ended, and every report is answered. After a
-    /// drain, the engine has also confirmed that it sends nothing new.
+    /// Returns whether the session is over. After a shutdown: all processes have ended, and every report is answered.
+    /// After a drain, the engine has also confirmed that it sends nothing new.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         (self.closing.is_some() || self.is_drain_known) && self.held.is_empty()
     }
 
-    /// A reply of another kind than the call expects is ignored: the call is repeated.
+    /// Handles a reply. A reply of another kind than the call expects is ignored: the call is repeated.
     fn replied(&mut self, now: u64, to: CallId, reply: Reply) {
         match (to, reply) {
             (CallId::Register { number }, Reply::Registered(registered)) => {
@@ -286,7 +286,7 @@ impl Session {
         }
     }
 
-    /// The lease of a new unit is counted from now: the engine cannot have granted it earlier.
+    /// Returns the time from which the lease of an ordered unit is counted; None for an earlier registration.
     fn lease_from(&self, number: u64) -> Option<u64> {
         match self.link {
             Link::Registering { number: current, sent_at, .. } => (current == number).then_some(sent_at),

@@ -1,10 +1,10 @@
-//! Offers that ended here not long ago. A doubled order must not begin them again.
+//! Offers that ended here recently. A duplicate order must not begin them again.
 
 use std::collections::{BTreeSet, VecDeque};
 use windlass_protocol::Unit;
 
-/// Number of such offers: enough for minutes of work on a few slots, where messages cross a network and can be doubled.
-/// The in-process pool is far faster and has no network.
+/// Number of such offers: enough for minutes of work on a few slots, where messages cross a network and can be
+/// duplicated. The in-process pool is much faster and has no network.
 const REMEMBERED_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]

@@ -6,13 +6,13 @@
 //! | `code` | the source |
 //! | `input_variables` | each is a name of the code, and a key of `ctx.inputs` |
 //! | `output_variable` | the name that holds the result; `result` by default |
-//! | `timeout_seconds` | of one try |
-//! | `memory_limit_mb` | python: of the address space; javascript: of the heap |
+//! | `timeout_seconds` | time limit of one try |
+//! | `memory_limit_mb` | python: limit of the address space; javascript: limit of the heap |
 //! | `pip_dependencies` | python packages, installed once into an environment that is kept |
-//! | `env` | laid over the node's environment |
+//! | `env` | variables that override the node's environment |
 //!
-//! The result is what a `return` outside of functions returns, or else the variable, or else what `main` returns. It is
-//! the node's data, or the node contract (`node/output.rs`). What the code prints is in the log.
+//! The result is the value that a `return` outside of functions returns, or else the variable, or else the value that
+//! `main` returns. It is the node's data, or the node contract (`node/output.rs`). The code's output is in the log.
 
 mod config;
 mod venv;
@@ -34,7 +34,7 @@ use windlass_protocol::{ErrorClass, Failure, codes};
 
 const JAVASCRIPT: &str = include_str!("code/run.cjs");
 
-/// Sets the limit and becomes the interpreter.
+/// Sets the limit and replaces itself by the interpreter.
 const LIMITED: &str = "ulimit -v \"$0\" && exec \"$@\"";
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {

@@ -86,7 +86,7 @@ impl Order {
         })
     }
 
-    /// Values of variables are not arguments, which other users can see.
+    /// Returns the command line. It has no values of variables, because other users can see it.
     fn words(&self, name: &str, names: impl Iterator<Item = &'static str>) -> Vec<String> {
         let mut words: Vec<String> =
             [&self.engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();

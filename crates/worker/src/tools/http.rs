@@ -2,28 +2,28 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `url` or `endpoint` | where to; `http` or `https` |
+//! | `url` or `endpoint` | the URL; `http` or `https` |
 //! | `method` | `GET` by default |
-//! | `headers` | a map; what is null is left out |
-//! | `params` | laid into the query: null is left out, lists are repeated |
-//! | `body` or `payload` | a text as it is, anything else as JSON |
-//! | `json` | as JSON, texts too |
+//! | `headers` | a map; null values are left out |
+//! | `params` | added to the query: null values are left out, lists are repeated |
+//! | `body` or `payload` | a string as it is, any other value as JSON |
+//! | `json` | any value as JSON, strings included |
 //! | `form` | a map, sent as a form |
-//! | `data` | `{query, body}`: as `params` and `body`; anything else as `body` |
+//! | `data` | `{query, body}`: like `params` and `body`; any other value like `body` |
 //! | `auth` | the name of a secret, or `{type: bearer, token}`, `{type: basic, username, password}`, `{type: api_key, header, value}` |
-//! | `timeout` | seconds for all of it, 30 by default; or `{connect, read}`, for the connection and between pieces of the answer |
-//! | `timeout_seconds` | as `spec.timeout`; with one of them the default of `timeout` does not count |
-//! | `follow_redirects` | up to 10, which is the default; credentials do not go along to another origin |
+//! | `timeout` | seconds for the whole request, 30 by default; or `{connect, read}`, for the connection and between pieces of the response |
+//! | `timeout_seconds` | like `spec.timeout`; if either is set, the default of `timeout` does not apply |
+//! | `follow_redirects` | up to 10, which is the default; credentials are not sent to another origin |
 //! | `max_response_bytes` | 32 MiB by default, 64 MiB at most |
-//! | `response_mapping` | a JSONPath, or a map of names to them: `data` of the result is what they find in it |
+//! | `response_mapping` | a JSONPath, or a map from names to JSONPaths: `data` of the result is what they select |
 //! | `args`, `input` | for templates of the other fields |
 //!
-//! The result is `{status_code, headers, url, elapsed, data}`: `data` is JSON when the answer says so, a text when it is
-//! one, and `{"$base64": …}` otherwise. Every answer has the fact `http: {status, headers}`. A status beyond 2xx is an
-//! error, classed by it. Where requests may go to is said in [`crate::egress`].
+//! The result is `{status_code, headers, url, elapsed, data}`: `data` is JSON if the response says so, a string if it
+//! is text, and `{"$base64": …}` otherwise. Every response has the fact `http: {status, headers}`. A status other than
+//! 2xx is an error, whose class follows from the status. [`crate::egress`] describes which hosts requests may reach.
 //!
-//! Requests that may change something carry `Idempotency-Key`, the same on every try of the same call. Where the
-//! definition determines the key, all requests carry it.
+//! Requests that may change something have the header `Idempotency-Key`, the same on every try of the same call. If
+//! the definition determines the key, all requests have it.
 
 mod answer;
 mod auth;
@@ -66,7 +66,7 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     lines::before(&request, desk).await;
     let mut called = tokio::select! {
         biased;
-        // The answer is not needed any more; the connection is closed.
+        // The response is not needed any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
         called = limited(&request, call, desk) => called,
     };

@@ -197,7 +197,7 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     {
         return Err(failure).into();
     }
-    // The memory of the last call is free.
+    // The memory of the last call is freed.
     desk.share.release();
     let limit_ms = match limit_ms(call) {
         Ok(limit_ms) => limit_ms,
@@ -236,7 +236,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::PlanStep => plan::run(call, desk, halt).await,
         Tool::Sql => sql::run(call, desk, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
-        // The pipeline is handed to the group before such a call.
+        // The pipeline is passed to the group before such a call.
         Tool::Worker => Err(failure::invalid("a worker of the group makes this call")).into(),
     }
 }
@@ -262,7 +262,7 @@ fn denied(kind: &str) -> Box<Failure> {
 }
 
 fn unknown(kind: &str) -> Box<Failure> {
-    // Dialects write the others.
+    // The other fields are set by dialects only.
     let known: Vec<&str> =
         Tool::ALL.iter().filter(|tool| tool.row().in_playbooks).map(|tool| tool.kind()).collect();
     failure::invalid(format!("this worker has no tool `{kind}`; it has {}", known.join(", ")))

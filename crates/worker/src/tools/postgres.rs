@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `command` or `query` | the text; several statements are separated by `;` |
 //! | `commands` | a list of texts or of `{command, params}` |
-//! | `script` | instead of `command`: the path of a file below the worker's directory, also as `{uri}` |
+//! | `script` | in place of `command`: the path of a file below the worker's directory, also as `{uri}` |
 //! | `params` | a list for `$1`, `$2`, …; for one statement |
 //! | `auth` or `credential` | the name of a secret, or a map of the fields below |
-//! | `host`, `port`, `user`, `password`, `database`, `schema` | where to; a host with `/` in front is a directory of sockets |
-//! | `sslmode` | `disable`, `prefer` (by default), `require`, or `verify-full`, which alone looks at who answers |
-//! | `connection_string` or `dsn` | all of it as one text |
-//! | `max_result_bytes` | of all rows, 32 MiB by default |
+//! | `host`, `port`, `user`, `password`, `database`, `schema` | the server; a host that begins with `/` is a directory of sockets |
+//! | `sslmode` | `disable`, `prefer` (by default), `require`, or `verify-full`, the only one that verifies the server's identity |
+//! | `connection_string` or `dsn` | all of these as one string |
+//! | `max_result_bytes` | maximum size of all rows, 32 MiB by default |
 //! | `timeout_seconds` | as `spec.timeout`; the statement is cancelled in the server, too |
 //! | `args`, `input` | for templates of the other fields |
 //!
@@ -44,7 +44,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Column};
 use windlass_protocol::ErrorClass;
 
-/// Time for a server to cancel a statement, unless it is gone.
+/// Maximum time for a server to cancel a statement.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {

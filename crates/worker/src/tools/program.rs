@@ -75,7 +75,8 @@ impl Program<'_> {
         ended.map_err(|error| self.cannot_start(&error))
     }
 
-    /// The program begins when it is ordered to: before that, it ends with the worker without a trace.
+    /// Starts the supervisor. The program begins when it is ordered to: before that, it ends with the worker without
+    /// an effect.
     fn spawn(&self, desk: &Desk) -> Result<(Child, Family), Box<Failure>> {
         let (family, stdin) = Family::connect().map_err(|error| self.cannot_start(&error))?;
         let OwnCommand { program, args } = &desk.kit.supervisor;
@@ -89,7 +90,7 @@ impl Program<'_> {
             command.current_dir(cwd);
         }
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Not killed on drop: when the connection to it ends, it kills its processes and ends.
+        // Not killed on drop: the supervisor kills its processes and ends when the connection is closed.
         command.process_group(0);
         let child = command.spawn().map_err(|error| self.refused(&error))?;
         Ok((child, family))
@@ -293,7 +294,7 @@ impl StreamCopy {
         Ok(StreamCopy { file, left: COPY_MAX })
     }
 
-    /// The log has every line, so a copy that cannot be written is cut off and no reason to stop the program.
+    /// Writes to the copy. The log has every line, so a copy that cannot be written is truncated, and the program continues.
     fn write(&mut self, given: &[u8]) {
         let part = &given[..given.len().min(self.left)];
         self.left = if self.file.write_all(part).is_ok() { self.left - part.len() } else { 0 };
@@ -301,7 +302,7 @@ impl StreamCopy {
 }
 
 async fn silence(gone: &mut watch::Receiver<bool>) {
-    // A sender that is gone is as good: nothing runs any more.
+    // A dropped sender means the same: nothing runs any more.
     let _ = gone.wait_for(|gone| *gone).await;
     sleep(LAST_READ).await;
 }

@@ -3,17 +3,18 @@
 //! | field | meaning |
 //! |---|---|
 //! | `code` | the source |
-//! | `script` | instead of `code`: the path of a file, also as `{uri}`; a relative one counts from `cwd` |
-//! | `args` or `input` | laid over the step's arguments; each is a global of its name, and `args` and `input_data` hold them all |
+//! | `script` | in place of `code`: the path of a file, also as `{uri}`; a relative path starts at `cwd` |
+//! | `args` or `input` | merged over the step's arguments; each is a global of its name, and `args` and `input_data` contain all of them |
 //! | `libs` | `{alias: module}` is imported under the alias; a list must be importable and is imported under its own names |
 //! | `python` | the interpreter; `python3` by default |
-//! | `env` | laid over the worker's environment; what is no text is written as JSON |
-//! | `cwd` | the directory, also looked in for modules; the worker's by default |
+//! | `env` | variables that override the worker's environment; values that are not strings are written as JSON |
+//! | `cwd` | the directory, which is also searched for modules; the worker's by default |
 //! | `timeout_seconds` | as `spec.timeout` |
 //!
-//! The result is what a `return` outside of functions returns, or else the global `result`, or else what `main` returns,
-//! called with those of the arguments that it takes. Without any of them it is `{status: "success", message}`. It must
-//! be JSON. An exception is an error with the fact `py: {exception_type, traceback}`. What the code prints is in the log.
+//! The result is the value that a `return` outside of functions returns, or else the global `result`, or else the value
+//! that `main` returns, called with those of the arguments that it takes. Without any of them it is
+//! `{status: "success", message}`. It must be JSON. An exception is an error with the fact
+//! `py: {exception_type, traceback}`. The code's output is in the log.
 //!
 //! Arguments may hold secrets: they pass through a file in a directory that only this user can open, and are neither
 //! in the environment nor among the arguments of the process.

@@ -3,10 +3,10 @@
 //! | field | meaning |
 //! |---|---|
 //! | `script` | the path of a file, also as `{uri}`, or `{source: {type: inline, code}}`; a relative one counts from `cwd` |
-//! | `code` | instead of `script`: the text |
-//! | `interpreter` | the program that runs it; by the ending of the file, else `sh` |
-//! | `env`, `cwd`, `timeout_seconds` | as of `shell` |
-//! | `args` or `input` | as of `python` for Python; for others a JSON file, whose path is in `WINDLASS_ARGS_FILE` |
+//! | `code` | in place of `script`: the text |
+//! | `interpreter` | the program that runs it; by default it follows from the file extension, else `sh` |
+//! | `env`, `cwd`, `timeout_seconds` | as for `shell` |
+//! | `args` or `input` | as for `python` for Python; for others a JSON file, whose path is in `WINDLASS_ARGS_FILE` |
 //!
 //! A Python script is run by the tool `python` and has its result. The result of any other script is that of `shell`.
 
@@ -27,7 +27,7 @@ use windlass_protocol::{ErrorClass, Failure, Tool};
 
 const TOOL: &str = "script";
 
-/// Interpreters by the ending of a file.
+/// Interpreters by file extension.
 const ENDINGS: [(&str, &str); 6] =
     [("py", "python3"), ("sh", "sh"), ("bash", "bash"), ("js", "node"), ("rb", "ruby"), ("pl", "perl")];
 

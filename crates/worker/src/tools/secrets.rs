@@ -1,9 +1,9 @@
-//! Names a secret. The result is a handle, which is stored in the place of the value; templates of later tasks and steps
+//! Names a secret. The result is a handle, which is stored in place of the value; templates of later tasks and steps
 //! that read `{{ label.value }}` get the value when a tool's configuration is rendered.
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `name` | of the secret, or of the variable |
+//! | `name` | name of the secret, or of the variable |
 //! | `provider` | `windlass`, the default: `windlass secrets set NAME`; `env`: a variable of the worker |
 
 use super::Desk;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use windlass_artifact::SECRET;
 use windlass_protocol::{Failure, Tool};
 
-/// The secret is opened once, so that a missing one fails here, where it is named.
+/// Opens the secret once, so that a missing one fails the task that names it.
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
     Fields::of(Tool::Secrets, config)?;
     let Some(name) = config.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `command` or `cmds` | the script; a list is joined line by line and ends at the first command that fails (`set -e`) |
 //! | `shell` | the program that gets it with `-c`; `sh` by default |
-//! | `env` | laid over the worker's environment; what is no text is written as JSON |
+//! | `env` | variables that override the worker's environment; values that are not strings are written as JSON |
 //! | `cwd` | the directory; the worker's by default |
 //! | `timeout_seconds` | as `spec.timeout` |
 //! | `args`, `input` | for templates of the other fields |
-//! | `input_variables` | of a node: its own inputs |
+//! | `input_variables` | the node's own inputs, in a workflow |
 //!
 //! The result is `{exit_code, stdout, stderr}`, the streams' last 64 KiB as text, with `truncated: true` when that is not
 //! all of it; the log has every line. Another exit code than 0 is an error. In a workflow node the script has the node's

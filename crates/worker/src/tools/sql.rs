@@ -5,8 +5,8 @@
 //! | `query` | the statement |
 //! | `params` | a list of values for it |
 //! | `auth` | PostgreSQL: the name of a secret, or a map of its fields; then the statement has `$1`, `$2`, … |
-//! | `database` | SQLite: a file of the tenant's own, by its name; it is made when it is missing |
-//! | `tables` | SQLite in memory: name to rows, for this statement only; then the statement has `?1` or `?` |
+//! | `database` | SQLite: the name of a file of the tenant, which is created if it is missing |
+//! | `tables` | SQLite in memory: rows by table name, for this statement only; then the statement has `?1` or `?` |
 //!
 //! The result is `{rows, row_count, columns}`. Rows are maps by column.
 
@@ -24,7 +24,7 @@ use windlass_protocol::{ErrorClass, Failure, Tool};
 
 /// Memory of one statement's process: pages and sorting, rows as text, parameters and tables.
 const MEMORY_BYTES: u64 = 256 << 20;
-/// A statement that is stopped rolls back before its process ends.
+/// Time for a stopped statement to roll back before its process ends.
 const TO_END: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {

@@ -65,7 +65,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Lists and maps are stored as JSON, whose fields SQLite can read.
+/// Converts a value to a cell. Lists and maps are stored as JSON, whose fields SQLite can read.
 pub(super) fn cell(value: &Value) -> Param {
     match value {
         Value::Null => Param::Null,

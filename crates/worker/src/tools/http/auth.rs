@@ -66,7 +66,7 @@ fn needed(auth: &Auth, keys: &[&str], name: &str) -> Result<String, Box<Failure>
     auth.field(keys).ok_or_else(|| invalid(format!("`auth` of http has no `{name}`")))
 }
 
-/// A header of the task itself has precedence.
+/// Adds a header. A header of the task itself has precedence.
 fn put(request: &mut Request, name: HeaderName, value: &str) -> Result<(), Box<Failure>> {
     let value = HeaderValue::from_str(value.trim());
     let mut value = value.map_err(|_| invalid("`auth` of http has characters that no header can have"))?;

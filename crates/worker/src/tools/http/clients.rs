@@ -55,7 +55,7 @@ impl Clients {
     }
 }
 
-/// Redirects are followed by the caller, hop by hop.
+/// Builds a client. It follows no redirects: the caller follows them one by one.
 fn build(resolver: Resolver, connect: Option<Duration>) -> reqwest::Result<Client> {
     let builder = crate::egress::builder(resolver);
     match connect {

@@ -10,12 +10,12 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `agent_type` | `tools`, the default; `conversational`: without tools; `react`: it says its thoughts |
-//! | `max_iterations` | answers of the model, 10 by default |
-//! | `max_total_tokens` | of all answers together |
-//! | `tool_timeout_ms` | how long one call is waited for |
-//! | `return_intermediate_steps` | the calls and what came of them are part of the result |
-//! | `tools` | nodes it may run: `{step, node, name, description, parameters}` |
+//! | `agent_type` | `tools`, the default; `conversational`: without tools; `react`: the model writes its thoughts |
+//! | `max_iterations` | maximum number of answers of the model, 10 by default |
+//! | `max_total_tokens` | maximum number of tokens of all answers together |
+//! | `tool_timeout_ms` | maximum wait for one call |
+//! | `return_intermediate_steps` | whether the calls and their results are part of the result |
+//! | `tools` | nodes that the agent may run: `{step, node, name, description, parameters}` |
 //! | `connections`, `descriptions` | the workflow around it |
 //!
 //! The result is `{text, iterations, toolCalls, finishReason}` and `intermediateSteps`.
@@ -44,11 +44,11 @@ use windlass_protocol::{ErrorClass, Failure, Level, Tool};
 
 const TOOL: &str = "ai_agent";
 
-/// Number of retries of a busy model within one attempt: a long conversation meets more busy moments than its node has
-/// attempts.
+/// Number of retries of a busy model within one attempt: a long conversation finds the model busy more often than its
+/// node has attempts.
 const TRIES: u32 = 3;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// Longest wait that keeps the slot. If it is exceeded, the attempt fails, and the next one continues here.
+/// Maximum wait that keeps the slot. If it is exceeded, the attempt fails, and the next one continues here.
 const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {

@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 /// Maximum bytes of the answer in an error.
 const EXCERPT_MAX: usize = 2 * 1024;
-/// Bytes that are read for it: a secret is removed before the cut.
+/// Bytes that are read for the excerpt: a secret is removed before the text is cut.
 const EXCERPT_READ: usize = EXCERPT_MAX + LOOKAHEAD;
 
 impl Model {
@@ -109,7 +109,7 @@ impl Model {
         whole(&body).map_err(|error| self.not_understood(&error, &body, redactor))
     }
 
-    /// Writes its text to the log, line by line while it arrives.
+    /// Writes the text of an answer to the log, line by line while it arrives.
     async fn streamed(&self, mut response: Response, desk: &Desk) -> Result<Answer, Box<Failure>> {
         let redactor = desk.kit.keeper.redactor();
         let (mut pieces, mut rest, mut line, mut length) = (Pieces::default(), Vec::new(), String::new(), 0);

@@ -52,7 +52,7 @@ async fn checked(format: &Format) -> Result<Option<Schema>, Box<Failure>> {
     aside(compile).await.map(Some)
 }
 
-/// Compiling a schema and checking an answer take too long for the pool's thread.
+/// Runs work on another thread: compiling a schema and checking an answer take too long for the pool's thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Box<Failure>> + Send + 'static,
 ) -> Result<T, Box<Failure>> {

@@ -2,12 +2,12 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `base_url` | where `/chat/completions` is |
+//! | `base_url` | the URL before `/chat/completions` |
 //! | `model` | its name |
 //! | `api_key` | sent as a bearer token |
-//! | `temperature`, `max_tokens`, `top_p`, `frequency_penalty`, `presence_penalty` | as the protocol has them |
-//! | `system_prompt`, `user_prompt` | what is said first |
-//! | `stream` | its answer is logged line by line while it arrives |
+//! | `temperature`, `max_tokens`, `top_p`, `frequency_penalty`, `presence_penalty` | as in the protocol |
+//! | `system_prompt`, `user_prompt` | the first messages |
+//! | `stream` | whether the answer is logged line by line while it arrives |
 
 pub(super) mod agent;
 mod answer;

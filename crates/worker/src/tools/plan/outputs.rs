@@ -25,7 +25,7 @@ const READ_MAX: u64 = DRILLED_BYTES_MAX;
 /// Bytes of a stream that are read at once.
 const PIECE: usize = 256 * 1024;
 
-/// Part of the limit that all outputs of a step have together, so that the result itself stays small.
+/// Share of the inline limit that all outputs of a step have together, so that the result itself stays small.
 const INLINE_PARTS: usize = 2;
 
 /// An output as its program wrote it.
@@ -92,7 +92,7 @@ struct Store<'d> {
     desk: &'d Desk,
     result: Map<String, Value>,
     inline: usize,
-    /// Returns the keys of artifacts, which the report names in case the result itself becomes one.
+    /// Keys of artifacts, which the report names in case the result itself becomes one.
     keys: Vec<Value>,
 }
 

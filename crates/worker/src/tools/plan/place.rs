@@ -63,7 +63,7 @@ impl StepPlace {
         self.scratch.join("bin")
     }
 
-    /// Values of secrets are on the disk only here, readable by this user only.
+    /// Writes the inputs. Values of secrets are on the disk only here, readable by this user only.
     pub(super) async fn write_inputs(
         &self,
         inputs: &[ResolvedInput],

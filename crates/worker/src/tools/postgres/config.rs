@@ -178,7 +178,7 @@ fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<PostgresServ
     Ok(PostgresServer { config: found, verifies, schema: all.field(&["schema", "db_schema"]) })
 }
 
-/// The library does not have `verify-full`.
+/// Parses a connection string. The library does not support `verify-full`.
 fn dsn(text: Option<String>) -> Result<(Config, bool), Box<Failure>> {
     let Some(text) = text else { return Ok((Config::new(), false)) };
     let verifies = text.contains("sslmode=verify-full");

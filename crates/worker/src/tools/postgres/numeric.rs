@@ -24,7 +24,7 @@ pub(super) fn numeric(raw: &[u8]) -> Option<Value> {
     Some(number(if sign == NEGATIVE { format!("-{text}") } else { text }))
 }
 
-/// Digits have four decimals each; the weight is the number of digits before the point, less one.
+/// Formats a number. Digits have four decimals each; the weight is the number of digits before the point, less one.
 fn decimal(digits: &[u16], weight: i32, scale: usize) -> String {
     let digit = |position: i32| {
         usize::try_from(position).ok().and_then(|index| digits.get(index)).copied().unwrap_or_default()
@@ -41,7 +41,7 @@ fn decimal(digits: &[u16], weight: i32, scale: usize) -> String {
     format!("{before}.{}", &after[..scale])
 }
 
-/// A JSON number has 64 bits for an integer, and those of a double for a fraction.
+/// Returns a JSON number if 64 bits can represent it exactly, else the text.
 fn number(text: String) -> Value {
     let exact = match text.contains('.') {
         false => {

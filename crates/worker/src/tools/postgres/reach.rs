@@ -12,7 +12,7 @@ use tokio_postgres::config::Host;
 use windlass_protocol::{ErrorClass, codes};
 
 const PORT: u16 = 5432;
-/// A directory of sockets is on this machine.
+/// Address that is checked for a directory of sockets, which is on this machine.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Returns the server with addresses instead of names, each of which may be reached.

@@ -50,7 +50,7 @@ impl Session {
         &self.client
     }
 
-    /// Asks the server to cancel the running statement. If that fails, it ends with the connection.
+    /// Requests the server to cancel the running statement. If that fails, the statement ends with the connection.
     pub(super) async fn cancel(&self, within: Duration) {
         let _ = timeout(within, self.client.cancel_token().cancel_query(self.tls.clone())).await;
     }
@@ -89,7 +89,7 @@ fn config(verifies: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// `prefer` and `require` have their usual meaning: encryption without a check of the server's identity.
+/// Accepts any certificate, for `prefer` and `require`: encryption without a check of the server's identity.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

@@ -92,7 +92,7 @@ fn text(raw: &[u8]) -> Option<Value> {
     std::str::from_utf8(raw).ok().map(Value::from)
 }
 
-/// Special values are not JSON numbers, so they are strings.
+/// Formats a float. Special values are not JSON numbers, so they are strings.
 fn float(text: &str) -> Option<Value> {
     Some(match text {
         "NaN" => json!("NaN"),
@@ -158,7 +158,7 @@ fn interval(raw: &[u8]) -> Option<Value> {
     Some(json!(format!("P{dates}{time}")))
 }
 
-/// Family, bits, whether it is a network, length, address.
+/// Parses family, bits, whether it is a network, length, address.
 fn address(raw: &[u8]) -> Option<Value> {
     let [_, bits, is_cidr, _, address @ ..] = raw else { return None };
     let (text, whole) = match address.len() {
@@ -170,7 +170,8 @@ fn address(raw: &[u8]) -> Option<Value> {
     Some(json!(if shows_bits { format!("{text}/{bits}") } else { text }))
 }
 
-/// Dimensions, flags and type, then length and lower bound of each dimension, then the elements one after the other.
+/// Parses dimensions, flags and type, then length and lower bound of each dimension, then the elements one after the
+/// other.
 fn array(inner: &Type, raw: &[u8]) -> Option<Value> {
     let word = |at: usize| Some(i32::from_be_bytes(*raw.get(at..)?.first_chunk()?));
     let dimensions = usize::try_from(word(0)?).ok()?;

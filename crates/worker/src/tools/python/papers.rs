@@ -1,5 +1,5 @@
-//! Exchange between worker and interpreter: files in a directory that only this user can open, and that is gone
-//! when the task is.
+//! Exchange between worker and interpreter: files in a directory that only this user can open, and that is removed
+//! with the task.
 
 use super::config::{Program, TOOL};
 use crate::failure::failure;
