@@ -12,7 +12,7 @@ pub fn canonical(value: &Value) -> String {
     text
 }
 
-/// Writes recursively: the depth of values is bounded when they are parsed.
+/// Writes a value. The function is recursive, because the depth of values is bounded when they are parsed.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
@@ -57,7 +57,7 @@ fn write_string(string: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\u{c}' => text.push_str("\\f"),
             '\r' => text.push_str("\\r"),
-            // Writing into a string does not fail.
+            // Writing to a string cannot fail.
             '\u{0}'..='\u{1f}' => drop(write!(text, "\\u{:04x}", u32::from(symbol))),
             _ => text.push(symbol),
         }

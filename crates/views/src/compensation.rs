@@ -42,7 +42,7 @@ pub struct CompensationEntry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub enum CompensationOutcome {
-    /// The hook waits for the hooks of later completions.
+    /// The hook waits for the hooks of actions that completed later.
     Pending,
     Running,
     Succeeded,
@@ -55,11 +55,11 @@ pub enum CompensationOutcome {
     NonCompensable,
 }
 
-/// The fold. It is empty for nets that do not compensate.
+/// Fold of the journal. It is empty for nets that do not compensate.
 #[derive(Debug, Clone, Default)]
 pub struct CompensationFold {
     completed: BTreeMap<RunId, CompletedAction>,
-    /// The outcome is decided, and completed actions are undone.
+    /// Whether the outcome is decided, and completed actions are undone.
     is_wanted: bool,
 }
 

@@ -47,7 +47,7 @@ impl NodeLabel {
     }
 }
 
-/// Builds the entry of a firing, if the answer has space for it. Ask for the newest first.
+/// Builds the entry of a firing, if the answer has space for it. Call it for the newest first.
 pub(crate) fn entry(
     net: &Net,
     history: &History,
@@ -171,7 +171,7 @@ fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Opt
     }
 }
 
-/// A loop that is cancelled because a step of its body failed has failed itself.
+/// Returns whether a cancelled loop counts as failed, because a step of its body failed.
 fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
     let around = |step| std::iter::successors(net.step(step).region, |outer| net.step(*outer).region);
     let failed = |inner: &Firing| {
@@ -271,7 +271,7 @@ fn node_type(step: &Step) -> String {
     }
 }
 
-/// Lists entries for the nodes that have not fired; they may until the execution has ended.
+/// Lists entries for nodes that have not fired. They are listed until the execution has ended.
 pub(crate) fn not_reached<'n>(
     net: &'n Net,
     history: &'n History,

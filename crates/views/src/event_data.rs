@@ -313,7 +313,7 @@ impl EventContext<'_> {
         self.net.step(step).name.clone()
     }
 
-    /// The error of the step that the event is about, or of the execution.
+    /// Returns the error of the step that the event is about, or of the execution.
     fn failure(&self, failure: Option<&Failure>) -> Value {
         let Some(failure) = failure else { return Value::Null };
         let label = match self.step {
@@ -368,7 +368,7 @@ mod tests {
         Net::new(NetSpec { steps: steps.collect(), policy }).unwrap()
     }
 
-    /// States in which the end of a step-run has further names.
+    /// Returns states in which the end of a step-run has further names.
     fn states() -> Vec<Execution<'static>> {
         let with = |state: RunState| {
             let mut execution = Execution::default();

@@ -144,7 +144,7 @@ pub struct Classified {
     class: String,
     message: String,
     retryable: bool,
-    /// Evidence without its line in the definition: entries follow from the journal alone.
+    /// Place of the error, without its line in the definition: entries follow from the journal alone.
     #[serde(flatten)]
     place: ErrorPlace,
 }
@@ -169,7 +169,7 @@ fn hash(entry: &mut Value) -> String {
 }
 
 impl Evidence {
-    /// Takes its place after the entry with that hash.
+    /// Sets the hash of the previous entry.
     fn chained(mut self, previous: Option<String>) -> Evidence {
         self.previous_hash = previous;
         self.hash_sha256.clear();

@@ -13,24 +13,25 @@ pub struct Firing {
     pub path: Path,
     pub role: Role,
     pub args: Option<HeldValue>,
-    /// Among the firings of its step, from 1; 0 for an iteration or a hook, which belong to another firing.
+    /// Number among the firings of its step, from 1; 0 for an iteration or a hook, which belong to another firing.
     pub number: u32,
-    /// Attempts begun.
+    /// Number of attempts that have begun.
     pub attempts: u32,
     /// Number of dispatches: work that waited for a timer or another execution is dispatched again.
     pub(crate) begun: u32,
     pub fired_at: Option<Millis>,
-    /// First offered, or begun without a worker. An offer that waits for a slot counts: the journal knows no slots.
+    /// Time at which it was first offered, or began without a worker. An offer that waits for a slot counts: the
+    /// journal knows no slots.
     pub began_at: Option<Millis>,
     pub ended_at: Option<Millis>,
-    /// None while it lives.
+    /// None while it has not ended.
     pub end: Option<End>,
     pub output: Option<HeldValue>,
     /// Counters of its worker at its end.
     pub metadata: Option<Arc<Value>>,
     /// The newest execution that it started.
     pub child: Option<ExecutionId>,
-    /// The newest, whether a retry follows or not.
+    /// The newest failure, whether or not a retry follows.
     pub failure: Option<Failure>,
     pub failed_at: Option<Millis>,
 }
@@ -84,7 +85,7 @@ impl Firing {
     }
 
     pub(crate) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
-        // The lease knows better than the offer when the work began; it has the newest one only.
+        // The lease has a more precise begin of the work than the offer; it has the newest begin only.
         if let Some(times) = times
             && self.begun == 1
         {
@@ -97,7 +98,7 @@ impl Firing {
         self.ended_at = Some(at);
     }
 
-    /// Pure work begins when it is fired.
+    /// Returns the start of the firing. Pure work begins when it is fired.
     #[must_use]
     pub fn started_at(&self) -> Option<Millis> {
         let pure = matches!(self.end, Some(End::Completed | End::Failed { .. }));
@@ -109,7 +110,7 @@ impl Firing {
         Some(self.ended_at?.since(self.started_at()?))
     }
 
-    /// A firing of its own, not a part of another one.
+    /// Returns whether it is a firing of its own, and not a part of another one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         is_whole(&self.role)

@@ -29,7 +29,7 @@ pub struct History {
     pub ended_at: Option<Millis>,
     /// The worker that took the execution as a whole, of the newest generation.
     pub runner: Option<String>,
-    /// The execution that this one does again (R12).
+    /// The execution that this one retries (R12).
     pub retry_of: Option<ExecutionId>,
     /// Failure for which it ended or is about to end, and the time of that decision.
     pub failure: Option<(Box<Failure>, Millis)>,
@@ -43,7 +43,7 @@ pub struct History {
     failures: BTreeMap<StepId, u32>,
     retention: Retention,
     denied: BTreeMap<TokenId, Millis>,
-    /// Since when a person is asked.
+    /// Times since which a person is asked, by firing.
     asked: BTreeMap<RunId, Millis>,
     /// The newest hold.
     hold: Option<ExecutionHold>,
@@ -55,7 +55,8 @@ pub struct History {
     notes: BTreeMap<RunId, Vec<ManualNote>>,
     /// Users who answered, and the steps they answered for. Refused answers do not count.
     deeds: BTreeSet<(String, StepId)>,
-    /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
+    /// Steps that completed at least once, and steps that completed or were skipped at least once. A later firing
+    /// changes nothing.
     completed: BTreeSet<StepId>,
     settled: BTreeSet<StepId>,
     compensation: CompensationFold,
@@ -96,7 +97,7 @@ impl History {
         Ok(history)
     }
 
-    /// Folds the next record, and returns what happened. After an error the history must be dropped.
+    /// Folds the next record, and returns its entry. After an error the history must be dropped.
     pub fn fold(&mut self, net: &Net, record: &Record) -> Result<TimelineEntry, Illegal> {
         let entry = self.timeline.advance(net, record)?;
         let place = &mut |index, value: &_| ResultPlace::of(entry.version, index, value);
@@ -127,8 +128,8 @@ impl History {
         &self.outputs
     }
 
-    /// Lists the firings that are not a part of another one, in order; those of the newest generation (R11). Of very many,
-    /// these are the newest, and the newest of every step.
+    /// Lists the firings that are not a part of another one, in order; those of the newest generation (R11). If there
+    /// are very many, the list has the newest ones, and the newest of every step.
     pub fn whole(&self) -> impl DoubleEndedIterator<Item = &Firing> {
         self.firings.values().filter(|firing| firing.is_whole())
     }
@@ -358,12 +359,12 @@ impl History {
         }
     }
 
-    /// Work that begins without an offer.
+    /// Begins work without an offer.
     fn begin_unoffered(&mut self, run: RunId, at: Millis) {
         self.change(run, |firing| firing.begin(firing.attempts.max(1), at));
     }
 
-    /// Completed steps of an earlier execution are the first firings of this one, in their order.
+    /// Adds completed steps of an earlier execution as the first firings of this one, in their order.
     fn import(&mut self, imports: &[(StepId, Arc<Value>)], version: u64) {
         let mut run = RunId::first(1);
         for (index, (step, output)) in imports.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Large values in answers. A value that was set aside is a reference in the journal; inputs and outputs are shown whole up
-//! to a bound. A value beyond a bound is replaced by its size and the URL where it can be read.
+//! Large values in answers. A value that is stored outside of the journal is a reference in it; inputs and outputs are
+//! shown whole up to a bound. A value beyond a bound is replaced by its size and the URL where it can be read.
 
 use crate::firing::Firing;
 use crate::history::FIRINGS_BYTES_MAX;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use windlass_artifact::{json_bytes, key};
 use windlass_kernel::ExecutionId;
 
-/// Bytes of JSON that an answer shows of the inputs, and likewise of the outputs, of the context and of questions to
-/// people. An answer stays within what clients read at once.
+/// Maximum bytes of JSON that an answer shows of the inputs, and likewise of the outputs, of the context and of
+/// questions to people, so that an answer stays within what clients can read at once.
 pub const SHOWN_BYTES_MAX: u64 = 1 << 20;
-/// Number of entries in `waitingFor`. People do not answer more at once.
+/// Maximum number of entries in `waitingFor`. People do not answer more at once.
 pub(crate) const WAITING_MAX: usize = 1_000;
 
 /// The key that marks a value as omitted.
@@ -26,13 +26,13 @@ pub type Open<'o> = dyn Fn(&str) -> Option<Arc<Value>> + 'o;
 /// Returns a value of the execution's journal, if it is there.
 pub type ReadValue<'o> = dyn Fn(&ValuePlace) -> Option<Arc<Value>> + 'o;
 
-/// Returns what has become of the copy of an artifact, by the artifact's key.
+/// Returns the state of the copy of an artifact, by the artifact's key.
 pub type FindCopy<'o> = dyn Fn(&str) -> ArtifactCopy + 'o;
 
 /// The copy of an artifact in an object store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArtifactCopy {
-    /// It is there, or artifacts are not copied.
+    /// The copy exists, or artifacts are not copied.
     Ready,
     Waiting,
     /// The upload failed in all attempts, the last for this reason.
@@ -119,7 +119,7 @@ impl<'o> AnswerBudget<'o> {
         AnswerBudget { execution, sources, firings_left: FIRINGS_BYTES_MAX, shortened }
     }
 
-    /// Returns what has become of the copy of an artifact.
+    /// Returns the state of the copy of an artifact.
     #[must_use]
     pub fn find_copy(&self, key: &str) -> ArtifactCopy {
         (self.sources.copy)(key)
@@ -135,7 +135,7 @@ impl<'o> AnswerBudget<'o> {
         self.shortened.node_executions += count;
     }
 
-    /// Returns whether the answer has space for a firing. Ask for the newest first.
+    /// Returns whether the answer has space for a firing. Call it for the newest first.
     pub(crate) fn take_firing(&mut self, firing: &Firing, label_bytes: usize) -> bool {
         match self.firings_left.checked_sub(firing.weight() + label_bytes) {
             Some(left) => self.firings_left = left,

@@ -1,4 +1,4 @@
-//! Lines of the log that follow from the journal: what became of an execution and its nodes. They are derived when they
+//! Lines of the log that follow from the journal: changes of an execution and its nodes. They are derived when they
 //! are read, and are the same each time.
 
 use crate::entry::skip_reason;

@@ -72,7 +72,7 @@ pub struct CodeLocation {
     pub code_line: u32,
 }
 
-/// A failure, with what is known of its firing.
+/// A failure, with the known facts about its firing.
 #[derive(Debug, Clone, Copy)]
 struct FailedFiring<'f> {
     step: StepId,
@@ -138,7 +138,7 @@ fn tasks(step: &Step) -> Vec<(&str, &str)> {
 }
 
 impl CodeLocation {
-    /// The worker reports the line of the code, or of its script.
+    /// Converts the position of a failure, which the worker reports as a line of the code or of its script.
     fn of(failure: &Failure, place: Option<&CodePlace>) -> Option<CodeLocation> {
         let number = |key: &str| failure.details[key].as_u64().and_then(|number| u32::try_from(number).ok());
         let (code_line, column) = (number("line")?, number("column"));

@@ -110,7 +110,7 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
         workflow_name: workflow.map(|workflow| workflow.name.clone()),
         workflow_version: workflow.map(|workflow| workflow.version),
         status: execution_status(phase),
-        // Its first record creates it.
+        // The first record creates the execution.
         created_at: time(history.created_at.unwrap_or(history.state().head.at)),
         started_at: history.started_at.map(time),
         completed_at: history.ended_at.map(time),
@@ -228,7 +228,7 @@ fn metadata(facts: &Facts, history: &History) -> Metadata {
     let requested = facts.metadata.clone();
     Metadata {
         triggered_by: starter.clone().unwrap_or(requested.triggered_by),
-        // The document calls both so: the execution that asked for this one, and the one that it does again.
+        // The document uses this field for two executions: the one that started this one, and the one that it retries.
         parent_execution_id: starter.or_else(|| retry_of.clone()).or(requested.parent_execution_id),
         retry_of,
         restarts: Some(history.state().head.restarts).filter(|restarts| *restarts > 0),

@@ -41,16 +41,16 @@ pub struct MessageBuilder {
     newest: u64,
 }
 
-/// Work that was offered begins when a worker says so, and no record says when. The message has the number of the row
-/// that offered the work, which is the same for every subscriber.
+/// Start of offered work. The work begins when a worker reports it, and no record has that time. The message has the
+/// number of the row that offered the work, which is the same for every subscriber.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     step: StepId,
     attempt: u32,
-    /// None: an earlier execution offered it. It is numbered when it is reported or offered once more.
+    /// None if an earlier execution offered it. It is numbered when it is reported or offered again.
     sequence: Option<u64>,
     at: Millis,
-    /// A worker or another execution has been asked for it; before that it was only fired.
+    /// Whether it was passed to a worker or another execution; before that it was only fired.
     offered: bool,
     reported: Reported,
 }
@@ -68,7 +68,7 @@ struct Row {
     numbers: std::ops::RangeFrom<u64>,
     position: i64,
     messages: Vec<Message>,
-    /// The execution ends in this row: no subscriber can have seen the states on the way.
+    /// Whether the execution ends in this row: no subscriber can have seen the states in between.
     ends: bool,
     newest: u64,
 }
@@ -83,7 +83,7 @@ impl Row {
         self.messages.push(Message { sequence, newer_than: sequence - 1, at, body });
     }
 
-    /// The number of a message that is pushed now, or was sent to some subscribers before.
+    /// Returns the number of a message that is pushed now, or was sent to some subscribers before.
     fn message_number(&mut self) -> u64 {
         let number = self.number();
         self.newest = number - 1;
@@ -113,7 +113,8 @@ impl MessageBuilder {
         self.history.state().phase().is_ended()
     }
 
-    /// A subscriber that has seen a message with a higher number than this one needs no message of the rows so far.
+    /// Returns the highest number that a message of the rows so far has or could have. A subscriber that has seen a
+    /// message with a higher number needs none of them.
     #[must_use]
     pub fn newest(&self) -> u64 {
         self.newest
@@ -313,7 +314,7 @@ impl MessageBuilder {
         self.add_status(row, at, self.history.started_at.is_some());
     }
 
-    /// `began`: the execution has started just now.
+    /// Adds a message about a changed status. `began` means that the execution has just started.
     fn add_status(&mut self, row: &mut Row, at: Millis, began: bool) {
         let now = status(self.history.state().phase());
         if self.status == Some(now) || (row.ends && self.history.state().phase().is_ending()) {
@@ -334,7 +335,8 @@ impl MessageBuilder {
         }
     }
 
-    /// Leases say which node is the current one; that alone is no news.
+    /// Updates the progress that was reported last. Leases determine the current node; a change of that node alone is
+    /// not reported.
     fn progress_now(&mut self) -> Progress {
         let begun = self.starts.iter().filter(|(_, start)| start.reported != Reported::No);
         let leases: Leases =
@@ -364,7 +366,8 @@ fn started(net: &Net, start: &Start) -> MessageBody {
     MessageBody::NodeStarted { node: NodeLabel::of(net.step(start.step)), attempt: start.attempt }
 }
 
-/// States between two that follow each other in one commit, so that only the document's transitions are seen.
+/// Returns the states between two that follow each other in one commit, so that only the document's transitions are
+/// seen.
 fn passed_through(from: Option<&str>, to: &str) -> &'static [&'static str] {
     match (from, to) {
         (None, "queued") => &[],

@@ -65,7 +65,7 @@ pub struct FiringRef {
     pub attempt: Option<Attempt>,
     /// The newest execution that it started.
     pub child: Option<ExecutionId>,
-    /// The first iterations of a loop that failed so far.
+    /// The first failed iterations of a loop so far.
     pub failed_iterations: Vec<u32>,
 }
 
@@ -398,7 +398,7 @@ impl Timeline {
         Ok(Occurrence::Cleared { tokens, dropped: dropped.collect::<Result<_, Illegal>>()? })
     }
 
-    /// One pass of a body of several steps, named by the path inside the loop.
+    /// Returns the change of one iteration of a body of several steps, named by the path inside the loop.
     fn iteration(&self, run: RunId, index: u32, change: FiringChange) -> Result<Occurrence, Illegal> {
         let firing = self.firing(run)?;
         let path = firing.path.child(index);
@@ -485,7 +485,7 @@ impl Timeline {
 }
 
 impl TimelineEntry {
-    /// The one firing that this record ends.
+    /// Returns the one firing that this record ends.
     #[must_use]
     pub fn ended_run(&self) -> Option<RunId> {
         match &self.occurrence {
@@ -500,7 +500,7 @@ impl TimelineEntry {
         }
     }
 
-    /// The public events of the record, each with the step that it is about.
+    /// Returns the public events of the record, each with the step that it is about.
     #[must_use]
     pub fn public_events(&self) -> Vec<PublicName<'_>> {
         fn token(token: &TokenRef) -> (StepId, &[u32]) {
@@ -546,7 +546,8 @@ impl FiringRef {
         FiringRef { run, step, path, role: Role::Routed, began_at, attempt, child, failed_iterations }
     }
 
-    /// Whether it is a firing of its own; an iteration of a step's own loop and a hook are parts of another firing.
+    /// Returns whether it is a firing of its own; an iteration of a step's own loop and a hook are parts of another
+    /// firing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         is_whole(&self.role)

@@ -121,7 +121,7 @@ fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -
     }
 }
 
-/// Adds the question of an approval, or the reference to one that was set aside.
+/// Adds the question of an approval, or the reference to a large one.
 fn asking(waits: Waiting, asked: &Value, show: &mut dyn FnMut(&Value) -> Value) -> Waiting {
     match key(asked) {
         Some(_) => Waiting { message: Some(show(asked)), ..waits },

@@ -28,10 +28,10 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// RFC 3339 in UTC, with milliseconds.
+/// Formats a time by RFC 3339 in UTC, with milliseconds.
 #[must_use]
 pub fn time(at: Millis) -> String {
-    // A time beyond the years that can be written is replaced by the last one.
+    // A time outside of the years that can be formatted is replaced by the nearest one.
     let last = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(at.0).unwrap_or(last).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -124,8 +124,9 @@ impl EvidenceProjection {
         }
     }
 
-    /// Steps that had not been reached when the outcome was decided are cancelled by it. Steps of a loop's body, tools of
-    /// agents and the final step are not a part of the flow, and an approval is evidence of its action.
+    /// Returns evidence for steps that had not been reached when the outcome was decided, which cancels them. Steps of
+    /// a loop's body, tools of agents and the final step are not a part of the flow, and an approval is evidence of
+    /// its action.
     fn never_started(&self, net: &Net, at: Millis) -> Vec<Evidence> {
         if net.policy().join == Join::Each {
             return Vec::new();
@@ -155,7 +156,7 @@ impl EvidenceProjection {
         actions.map(|action| self.undone(net, action, Outcome::NonCompensable, at)).collect()
     }
 
-    /// The entry of a completed action without an attempt to undo it.
+    /// Returns the entry of a completed action without an attempt to undo it.
     fn undone(&self, net: &Net, action: &CompletedAction, outcome: Outcome, at: Millis) -> Evidence {
         let mut entry = self.blank(Category::Compensation, outcome, at);
         let step = net.step(action.step);
@@ -165,7 +166,8 @@ impl EvidenceProjection {
         entry
     }
 
-    /// Tries of tasks that failed and were followed by another try or task; the last one is the end of the step itself.
+    /// Returns evidence for failed tries of tasks that were followed by another try or task. The last try is the end
+    /// of the step itself.
     fn tries_evidence(
         &self,
         net: &Net,
@@ -238,7 +240,7 @@ impl EvidenceProjection {
         }
     }
 
-    /// An approval before an action is evidence of the action, and does not end it.
+    /// Returns the evidence of an approval before an action: it belongs to the action, and does not end it.
     fn approval_evidence(
         &self,
         net: &Net,
@@ -289,7 +291,7 @@ impl EvidenceProjection {
         self.blank(Category::System, outcome, at).not_terminal().failing(failure)
     }
 
-    /// The failure of a cancelled execution names the user who cancelled it.
+    /// Returns the entry for the end. The failure of a cancelled execution names the user who cancelled it.
     fn end(&self, net: &Net, outcome: Ended, failure: Option<&Failure>, at: Millis) -> Evidence {
         let entry = self.system(ended(outcome), failure, at);
         let by = failure
@@ -348,13 +350,13 @@ impl Evidence {
         Evidence { error: failure.map(Classified::of), ..self }
     }
 
-    /// The iteration is in the entry itself.
+    /// Adds the place of a failure, without the iteration, which is in the entry itself.
     fn failing_in(self, net: &Net, firing: &FiringRef, failure: &Failure) -> Evidence {
         let place = ErrorPlace { path: Vec::new(), ..ErrorPlace::of_record(net, &[], firing, failure) };
         Evidence { error: Some(Classified { place, ..Classified::of(failure) }), ..self }
     }
 
-    /// The lease knows better than the offer when the work began.
+    /// Sets the times of the lease, whose begin of the work is more precise than that of the offer.
     fn timed(self, times: Option<&Times>) -> Evidence {
         let started = times.map(|times| time(times.started_at));
         Evidence { started_at_iso: started.or(self.started_at_iso.clone()), ..self }
@@ -368,7 +370,7 @@ impl Evidence {
         Evidence { notes: Some(notes.to_owned()).filter(|notes| !notes.is_empty()), ..self }
     }
 
-    /// The step's own end follows as an entry of its own.
+    /// Sets the answer of a person. The step's own end follows as a separate entry.
     fn by_person(self, note: &ManualNote) -> Evidence {
         let notes = note.notes.as_deref().unwrap_or_default();
         let entry = self.not_terminal().with_notes(notes);

@@ -44,7 +44,7 @@ impl Firing {
         }
     }
 
-    /// Bytes that its JSON has without its values.
+    /// Returns the bytes of its JSON without its values.
     #[must_use]
     pub fn weight(&self) -> usize {
         let counted = self.metadata.as_deref().map_or(0, json_bytes);

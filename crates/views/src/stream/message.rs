@@ -13,7 +13,7 @@ use windlass_kernel::{ExecutionId, Failure, Millis};
 /// bounds the records of a row, and records that a fork took over are not numbered.
 const PER_ROW: u64 = 1 << 16;
 
-/// JSON of a message without what a node said, roughly.
+/// Approximate JSON of a message without the data of a node.
 const MESSAGE_BYTES: usize = 300;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Message {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessageBody {
-    /// `began`: the execution has just started.
+    /// `began` means that the execution has just started.
     Status {
         status: &'static str,
         progress: Progress,
@@ -54,7 +54,7 @@ pub enum MessageBody {
         retries_max: u32,
         last: bool,
     },
-    /// The reader of the journal fills in `outputs`.
+    /// `outputs` is set by the reader of the journal.
     Ended {
         status: &'static str,
         duration_ms: u64,
