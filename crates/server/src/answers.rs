@@ -218,7 +218,7 @@ impl Answer {
         Body::new(self.parts)
     }
 
-    /// Builds a body of several responses.
+    /// Returns the parts of the response, for a body of several responses.
     pub fn into_parts(self) -> VecDeque<Bytes> {
         self.parts.parts
     }

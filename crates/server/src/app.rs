@@ -63,18 +63,18 @@ pub struct App {
     pub estimates: Estimates,
     pub plans: Plans,
     pub(crate) sign_in_codes: SignInCodes,
-    /// Rings when schedules or their runs have changed.
+    /// Notified when schedules or their runs have changed.
     pub schedule_bell: Notify,
-    /// Rings when a routing target has changed.
+    /// Notified when a routing target has changed.
     pub routing_bell: Notify,
-    /// Rings when a dead letter may have been written.
+    /// Notified when a dead letter may have been written.
     pub notice_bell: Notify,
     pub pulse: Pulse,
     /// Workers outside of this process.
     pub remote: Arc<RemoteWorkers>,
     /// Large values of all tenants.
     pub artifacts: Artifacts,
-    /// Where artifacts are copied to; None: they are in the data folder only.
+    /// Place to which artifacts are copied; None: they are in the data folder only.
     pub bucket: Option<Arc<Bucket>>,
     /// The exporter of traces, if a collector is set.
     pub traces: Option<Arc<Traces>>,
@@ -243,7 +243,7 @@ impl App {
 
     /// Completes when the server is being stopped.
     pub async fn stopped(&self) {
-        // The sender lives as long as `self`, so there is no other answer.
+        // The sender lives as long as `self`, so the receiver never fails.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 }

@@ -141,8 +141,8 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(parsed)
 }
 
-/// Describes an error: a syntax error with its line and column; a wrong value without, because its path is known, and with
-/// types in the words of JSON.
+/// Describes an error: a syntax error with its line and column; a wrong value without them, because its path is known,
+/// and with types in the words of JSON.
 fn describe(error: &serde_json::Error) -> String {
     let message = error.to_string();
     if !error.is_data() {

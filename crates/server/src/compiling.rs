@@ -1,5 +1,5 @@
-//! Threads that compile definitions and check values for requests. A tenant chooses the cost of its requests, so they run
-//! neither on the threads that serve HTTP nor ahead of other tenants.
+//! Threads that compile definitions and check values for requests. A tenant determines the cost of its requests, so
+//! they run neither on the threads that serve HTTP nor ahead of those of other tenants.
 
 use crate::problem::Problem;
 use std::num::NonZeroUsize;

@@ -86,13 +86,13 @@ pub struct Setup {
     pub seals_audit: bool,
     /// Time after which a stalled thread ends the process; None: never.
     pub stall_timeout: Option<Duration>,
-    /// What this process does to the Nets of definitions.
+    /// Changes that this process makes to the Nets of definitions.
     pub nets: ProcessNets,
-    /// Time until a lease is lost that is not renewed.
+    /// Time after which a lease that is not renewed is lost.
     pub lease_ttl: Duration,
     /// Whether work dirs of plans are kept.
     pub keeps_workdirs: bool,
-    /// Where artifacts are copied to. The caller runs on the runtime that copies them.
+    /// Bucket to which artifacts are copied. The caller runs on the runtime that copies them.
     pub bucket: Option<Arc<Bucket>>,
 }
 

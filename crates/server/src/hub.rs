@@ -13,7 +13,7 @@ pub struct Hub {
     /// Executions whose changes the listener for many executions waits for.
     marked: Mutex<Marked>,
     any: Notify,
-    /// For listeners that only need to know that something changed.
+    /// Listeners that only need to know that something changed.
     router: Notify,
     uploader: Notify,
 }
@@ -74,8 +74,8 @@ impl Hub {
         }
     }
 
-    /// Waits for a change of any execution since the last call, and returns the marked ones that changed. There is one
-    /// such listener.
+    /// Waits for a change of any execution since the last call, and returns the marked ones that changed. There is
+    /// only one listener of this kind.
     pub async fn anything(&self) -> HashSet<ExecutionId> {
         self.any.notified().await;
         std::mem::take(&mut self.marked().changed)

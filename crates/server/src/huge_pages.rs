@@ -1,5 +1,5 @@
-//! Huge pages of memory. The allocator takes memory in large pieces of which it uses a part; with pages of 2 MiB the rest of a
-//! page counts as used, about 50 MB in a server that is idle.
+//! Huge pages of memory. The allocator reserves memory in large pieces of which it uses a part; with pages of 2 MiB
+//! the rest of a page counts as used, about 50 MB in an idle server.
 
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use std::sync::OnceLock;

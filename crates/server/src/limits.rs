@@ -76,7 +76,7 @@ struct Buckets {
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     rate: Rate,
-    /// Requests that are left.
+    /// Number of requests that may still be made.
     left: f64,
     at: Instant,
 }

@@ -40,13 +40,13 @@ pub enum ReadError {
 }
 
 impl LoadedExecution<'_> {
-    /// Returns the view of the execution that every route answers with.
+    /// Returns the view of the execution that every route responds with.
     #[must_use]
     pub fn response(&self) -> ExecutionView {
         response(&self.facts, self.net, self.history, self.sources)
     }
 
-    /// Returns the space of one answer.
+    /// Returns the space limit of one answer.
     #[must_use]
     pub fn budget(&self) -> AnswerBudget<'_> {
         AnswerBudget::new(self.facts.execution, self.sources)

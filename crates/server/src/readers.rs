@@ -130,8 +130,8 @@ impl Readers {
         }
     }
 
-    /// Reads something long in slices. Between two slices other reads run, and the read stops when the caller is gone.
-    /// `step` returns None when its slice ends before everything was read.
+    /// Reads a long list in slices. Between two slices other reads run, and the read stops when the caller has
+    /// disconnected. `step` returns None when its slice ends before everything was read.
     pub async fn read_in_slices<S, T, E>(
         &self,
         mut state: S,
@@ -157,7 +157,7 @@ impl Readers {
         }
     }
 
-    /// There are as many as can wait for a thread.
+    /// Takes one of the places for waiting reads. A follower waits for a free place; a request without one is refused.
     async fn place(&self) -> Result<SemaphorePermit<'_>, Problem> {
         let place = match self.is_patient {
             true => self.places.acquire().await.ok(),
@@ -166,7 +166,7 @@ impl Readers {
         place.ok_or_else(busy)
     }
 
-    /// Reads something for which only the store can fail, which is the common case.
+    /// Reads with a function whose only errors are those of the store.
     pub async fn look<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, StoreError> + Send + 'static,
@@ -231,7 +231,7 @@ mod tests {
         };
         let following = all(&patient, 3 * FOLLOWERS_MAX);
         let asking = all(&readers, REQUESTS_MAX + 10);
-        // Everybody has come before the thread is let go.
+        // All reads have arrived before the thread is released.
         while asking.iter().filter(|read| read.is_finished()).count() < 10
             || patient.places.available_permits() > 0
         {

@@ -75,7 +75,7 @@ impl Pruner {
         Ok(pruned)
     }
 
-    /// Marks copies without references for deletion, and counts the bytes of those that have no file any more.
+    /// Marks copies without references for deletion, and counts the bytes of those without a file.
     fn discard_copies(
         &mut self,
         referenced: &References,

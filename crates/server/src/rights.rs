@@ -1,4 +1,5 @@
-//! Rights of definitions on this host. Without them, everyone who may upload a definition could act as the user of the server.
+//! Rights of definitions on this host. Without them, anyone who may upload a definition could act as the user of the
+//! server.
 
 use crate::problem::Problem;
 use std::collections::BTreeMap;

@@ -161,8 +161,8 @@ impl Server {
         &self.warnings
     }
 
-    /// Serves until `stop` completes or the engine ends by itself. Open requests are finished; executions continue after the
-    /// next start.
+    /// Serves until `stop` completes or the engine ends by itself. Open requests are finished; executions continue
+    /// after the next start.
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let Server { app, embedded, listener, connections, .. } = self;
         let router = routes::router(app.clone());

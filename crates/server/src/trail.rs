@@ -46,7 +46,7 @@ struct Lease {
     progress: Option<NodeProgress>,
 }
 
-/// Reads one execution.
+/// Reads the journal and the log of one execution.
 pub trait Trail {
     /// Returns the net; None when there is no such execution.
     fn net(&mut self) -> anyhow::Result<Option<NetSpec>>;

@@ -44,7 +44,7 @@ pub struct Versions {
     process: ProcessNets,
 }
 
-/// What a process does to the Nets of all definitions. It does not change while the process runs.
+/// Changes that a process makes to the Nets of all definitions. They are fixed while the process runs.
 #[derive(Debug, Clone)]
 pub struct ProcessNets {
     /// Bindings of operations and kinds of tools.
@@ -75,7 +75,7 @@ impl ProcessNets {
         Ok(self.limit(self.time(self.finish(bound))))
     }
 
-    /// A Net that is sound stays so with another time.
+    /// Sets the routing timeout. A valid Net stays valid with another timeout.
     fn time(&self, net: Net) -> Net {
         match self.routing_timeout {
             ROUTING_TIMEOUT => net,
@@ -83,7 +83,7 @@ impl ProcessNets {
         }
     }
 
-    /// A Net that is sound stays so with another limit.
+    /// Sets the length above which values are artifacts. A valid Net stays valid with another length.
     fn limit(&self, net: Net) -> Net {
         match self.inline_bytes {
             INLINE_BYTES => net,
@@ -247,7 +247,7 @@ impl Versions {
         &self.process.adapters
     }
 
-    /// Returns what this process does to Nets.
+    /// Returns the changes that this process makes to Nets.
     #[must_use]
     pub fn process(&self) -> &ProcessNets {
         &self.process

@@ -22,9 +22,9 @@ fn value(headers: &HeaderMap) -> Option<&str> {
     pairs.filter(|(name, value)| *name == NAME && !value.is_empty()).map(|(_, value)| value).next()
 }
 
-/// `SameSite=Strict` keeps the cookie from other sites, but a service at another port of the same host is the same
-/// site. Browsers send the site of a request to a trustworthy address; to others they send the origin of every request
-/// that is not read-only.
+/// Returns whether the request comes from the page. `SameSite=Strict` keeps the cookie from other sites, but a service
+/// at another port of the same host is the same site. Browsers send the site of a request to a trustworthy address; to
+/// others they send the origin of every request that is not read-only.
 fn is_from_page(method: &Method, headers: &HeaderMap) -> bool {
     match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         Some(b"same-origin") => true,

@@ -262,8 +262,8 @@ impl User {
         Entry::TokenDeleted { tenant: self.token.tenant.clone(), id: self.token.id.clone() }
     }
 
-    /// Returns the user that acts. A session is the same person as the token that asked for its link: two identities would
-    /// get around the separation of duties.
+    /// Returns the user that acts. A session is the same person as the token that requested its link: with two
+    /// identities, a person could evade the separation of duties.
     pub(crate) fn id(&self) -> &str {
         if self.is_session() { &self.token.created_by } else { &self.token.id }
     }

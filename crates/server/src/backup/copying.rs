@@ -73,7 +73,7 @@ impl Copying {
         };
         for (tenant, key) in gone.filter(is_named) {
             let object = tenant.as_ref().map(|tenant| reader.object(tenant, key)).transpose()?.flatten();
-            // Its file was removed because there is a copy in a bucket.
+            // The file was removed because there is a copy in a bucket.
             let is_copied = object.is_some_and(|object| object.state == ObjectState::Stored);
             ensure!(is_copied, "artifact {key} was deleted during the backup; retry");
         }

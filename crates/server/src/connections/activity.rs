@@ -13,11 +13,11 @@ const RESPONSE_MAX: Duration = Duration::from_secs(600);
 /// Maximum times that a client may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientTimeouts {
-    /// From the connection to its first request.
+    /// Maximum time from the connection to its first request.
     pub first: Duration,
-    /// From one request to the next.
+    /// Maximum time from one request to the next.
     pub idle: Duration,
-    /// From one part of a response to the next.
+    /// Maximum time from one part of a response to the next.
     pub write: Duration,
 }
 

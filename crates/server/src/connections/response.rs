@@ -6,8 +6,8 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Bytes of one part. An HTTP/2 client that grants a window of one byte gets one part into the connection's buffer, and no
-/// more.
+/// Bytes of one part. An HTTP/2 client that grants a window of one byte gets only one part into the connection's
+/// buffer.
 const PART: usize = 16 * 1024;
 
 #[derive(Debug)]

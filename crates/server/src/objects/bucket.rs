@@ -1,5 +1,5 @@
-//! A bucket of S3, or of a server that speaks its protocol. An object has the digest of its bytes in its key, which is compared
-//! whenever all of them pass.
+//! A bucket of S3, or of a server with the same protocol. The key of an object has the digest of its bytes, which is
+//! verified whenever the whole object is transferred.
 
 use crate::settings::BucketSettings;
 use axum::body::Bytes;
@@ -25,16 +25,16 @@ use windlass_store::{Tenant, Upload, artifact_path};
 /// Bytes of an object that are sent at once, and held in memory for each upload. S3 takes 10,000 parts, which is more than the
 /// maximum size of an artifact.
 const PART_BYTES: u64 = 8 << 20;
-/// Time for a connection, and for an answer to arrive once a request was sent.
+/// Time limit of a connection, and of the wait for a response after a request was sent.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const READ_MAX: &str = "30s";
-/// Tries of one request beyond the first. Longer trouble is left to later attempts, which are rows.
+/// Number of retries of one request. Longer failures are left to later attempts, which are stored as rows.
 const RETRIES_MAX: usize = 2;
 const RETRIES_WITHIN: Duration = Duration::from_secs(20);
-/// Time for an upload of any size, and the slowest progress beyond it.
+/// Time limit of an upload of any size, and the minimum speed beyond it.
 const UPLOAD_BASE: Duration = Duration::from_secs(60);
 const SLOWEST_BYTES_PER_SECOND: u64 = 64 << 10;
-/// Name of the object that is written when a server starts, to see whether that is possible.
+/// Name of the object that a starting server writes to check its access.
 const PROBE: &str = "windlass-probe";
 
 /// A bucket, under one prefix of its keys.
@@ -44,7 +44,8 @@ pub struct Bucket {
     place: String,
 }
 
-/// Why an object cannot be written or read. Tenants see its text, so that it names no addresses; the log has the details.
+/// Reason why an object cannot be written or read. Tenants see its text, which therefore has no addresses; the log has
+/// the details.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     #[error("the bucket does not exist")]
@@ -65,7 +66,7 @@ pub enum BucketError {
     File(io::ErrorKind),
 }
 
-/// Without the credentials.
+/// Leaves out the credentials.
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bucket").field("place", &self.place).finish_non_exhaustive()
@@ -73,7 +74,7 @@ impl fmt::Debug for Bucket {
 }
 
 impl BucketError {
-    /// Returns whether it may pass without a change of the settings or of the bucket.
+    /// Returns whether a later attempt may succeed without a change of the settings or of the bucket.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, BucketError::Unreachable | BucketError::TooSlow | BucketError::Failed)
@@ -82,14 +83,15 @@ impl BucketError {
 
 impl Bucket {
     pub fn new(settings: &BucketSettings) -> anyhow::Result<Bucket> {
-        // A request may take as long as its bytes do; every use has a limit of its own.
+        // The client has no time limit, because a request with many bytes takes long; every use has a limit of its
+        // own.
         let client = ClientOptions::new()
             .with_timeout_disabled()
             .with_connect_timeout(CONNECT_MAX)
             .with_config(ClientConfigKey::ReadTimeout, READ_MAX);
         let mut builder = AmazonS3Builder::new()
             .with_client_options(client)
-            // Deletions of many objects at once are signed in a way that not every server knows.
+            // Not every server supports the signature of deletions of many objects at once.
             .with_disable_bulk_delete(true)
             .with_bucket_name(&settings.bucket)
             .with_region(&settings.region)
@@ -104,7 +106,7 @@ impl Bucket {
             builder = builder.with_token(token.as_str());
         }
         builder = match &settings.endpoint {
-            // Servers other than AWS seldom have a name for every bucket.
+            // Servers other than AWS rarely have a host name for every bucket.
             Some(endpoint) => {
                 builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"))
             }
@@ -133,7 +135,7 @@ impl Bucket {
         artifact_path(tenant, key).map(|path| self.path(&path)).ok_or(BucketError::Missing)
     }
 
-    /// Writes, reads and deletes an object, as a server does later.
+    /// Checks that a server can later write, read and delete objects.
     pub async fn check(&self) -> Result<(), BucketError> {
         let (path, content) = (self.path(PROBE), Bytes::from_static(b"windlass"));
         let check = async {
@@ -146,7 +148,7 @@ impl Bucket {
         if read == content { Ok(()) } else { Err(BucketError::Damaged) }
     }
 
-    /// Uploads a file whose content has this key. Nothing is stored under the key if it has another one.
+    /// Uploads a file whose content has this key. If the content has another key, nothing is stored.
     pub async fn upload(
         &self,
         tenant: &Tenant,
@@ -210,7 +212,7 @@ impl Bucket {
         }
     }
 
-    /// Reads a part of an object as a stream. The last piece of a whole object arrives after its digest was compared.
+    /// Reads a part of an object as a stream. The last piece of a whole object is sent after its digest was verified.
     pub async fn read(
         &self,
         tenant: &Tenant,
@@ -229,7 +231,7 @@ impl Bucket {
         Ok(if is_whole { checked(pieces.boxed(), key, length) } else { pieces.boxed() })
     }
 
-    /// Writes an object into a file that is being received. The caller compares its key.
+    /// Writes an object into a file that is being received. The caller verifies its key.
     pub(crate) async fn fetch(&self, tenant: &Tenant, key: &str, to: &mut Upload) -> Result<(), BucketError> {
         let path = self.object(tenant, key)?;
         let found = self.store.get(&path).await.map_err(|error| classify(&error))?;
@@ -280,7 +282,7 @@ async fn read_part(file: File) -> Result<(File, Bytes), BucketError> {
     read.map_err(|error: io::Error| BucketError::File(error.kind()))
 }
 
-/// Compares the digest of all pieces before the last one.
+/// Verifies the digest of all pieces before the last one is sent.
 fn checked(
     pieces: BoxStream<'static, io::Result<Bytes>>,
     key: &str,
@@ -309,7 +311,7 @@ fn checked(
     stream::try_unfold(state, next).boxed()
 }
 
-/// Returns what an error means. Its text has addresses of the operator, so only the log has it.
+/// Classifies an error. Its text has addresses of the operator, so it is written to the log only.
 fn classify(error: &StoreError) -> BucketError {
     let text = describe(error);
     let found = match error {
@@ -331,7 +333,7 @@ fn is_unreachable(text: &str) -> bool {
         .any(|sign| text.contains(sign))
 }
 
-/// Bytes of a text of an error: an answer of the server may be a page.
+/// Maximum bytes of the text of an error: the response of a server may be a page.
 const DESCRIBED_MAX: usize = 1_000;
 
 /// Returns an error with its causes, without repetitions.

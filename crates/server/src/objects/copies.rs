@@ -1,4 +1,4 @@
-//! Copies of artifacts whose files are gone, fetched for workers and for decisions.
+//! Copies of artifacts without files, fetched for workers and for decisions.
 
 use super::{Bucket, BucketError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,8 @@ use tokio::time::timeout;
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{ArtifactCopies, ObjectState, Objects as _, StoredObject, Tenant, Upload};
 
-/// Time for a copy of any size, well below the time after which a thread of the engine counts as stalled, and the slowest progress
-/// beyond it.
+/// Time limit of a fetch of any size, well below the time after which a thread of the engine counts as stalled, and
+/// the minimum speed beyond it.
 const FETCH_BASE: Duration = Duration::from_secs(15);
 const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
 

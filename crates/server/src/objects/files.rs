@@ -1,4 +1,4 @@
-//! Files of artifacts: those that have no rows yet, and those that need not stay because there is a copy.
+//! Files of artifacts: those that have no rows yet, and those that can be removed because there is a copy.
 
 use super::{Uploader, write};
 use crate::app::App;
@@ -10,11 +10,11 @@ use windlass_store::{
     ArtifactFile, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoreError, StoredObject,
 };
 
-/// Files that are compared with rows at a time.
+/// Number of files that are compared with rows at a time.
 const PAGE: usize = 256;
 /// Minimum age of a file that is removed: a program may be about to open it.
 const AGE_MIN: Duration = Duration::from_secs(600);
-/// Files are listed when a part of the bound was uploaded since the last time.
+/// Files are listed again after this fraction of the bound was uploaded: one part of this many.
 const LIST_PARTS: u64 = 8;
 
 /// Writes rows for artifacts that have none: those of a folder that had no bucket before, and those of the last batch before a

@@ -1,12 +1,13 @@
-//! Copies artifacts into a bucket, and ends executions that wait for that. What is to be done is rows: this module reads them when
-//! something has changed, and after a restart. The data folder has every artifact before its copy begins.
+//! Copies artifacts into a bucket, and ends executions that wait for that. Pending work is stored as rows: this module
+//! reads them when something has changed, and after a restart. The data folder has every artifact before its copy
+//! begins.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`bucket`] | objects in a bucket: written, read and deleted |
-//! | [`copies`] | copies of artifacts whose files are gone |
+//! | [`copies`] | copies of artifacts without files |
 //! | [`waits`] | executions that wait for their uploads |
-//! | [`files`] | files without rows, and files that need not stay |
+//! | [`files`] | files without rows, and files that can be removed |
 
 mod bucket;
 mod copies;
@@ -30,17 +31,17 @@ use windlass_store::{
     Applied, Entry, ObjectChange, ObjectState, ObjectWrite, Objects as _, StoredObject, Tenant,
 };
 
-/// Attempts at a time. Each holds one part of a file in memory.
+/// Maximum number of attempts at a time. Each holds one part of a file in memory.
 const ATTEMPTS_MAX: usize = 8;
-/// Attempts of one tenant at a time: large artifacts leave room for those of others.
+/// Maximum number of attempts of one tenant at a time, so that large artifacts leave room for those of others.
 const ATTEMPTS_OF_TENANT_MAX: usize = 6;
 /// Time beyond the limit of an attempt after which it counts as lost.
 const CLAIM_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum time between two looks: the clock may be set forward.
+/// Maximum time between two passes: the clock may be set forward.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Minimum time between two looks. Every commit of an execution can wake the uploader.
+/// Minimum time between two passes. Every commit of an execution can wake the uploader.
 const LOOK_MIN: Duration = Duration::from_millis(20);
-/// A look that takes long is followed by a pause of this many times its duration, so that it costs a tenth of one core.
+/// A pass that takes long is followed by a pause of this many times its duration, so that it uses a tenth of one core.
 const REST_FACTOR: u32 = 9;
 /// Pause after an error of the server.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -80,7 +81,7 @@ struct Uploader {
     attempts: JoinSet<Attempted>,
     running: HashMap<Id, Tenant>,
     waits: Waits,
-    /// Since files were removed last.
+    /// Bytes that were uploaded since files were last removed.
     uploaded_bytes: u64,
 }
 
@@ -99,7 +100,7 @@ impl Uploader {
                 tracing::warn!(%problem, "cannot look for artifacts to copy; retrying");
                 TROUBLE
             });
-            // Changes during this pause are seen by the next look.
+            // Changes during this pause are seen by the next pass.
             let rest = LOOK_MIN.max(begun.elapsed() * REST_FACTOR);
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
@@ -109,7 +110,7 @@ impl Uploader {
                 () = app.hub.changed_any(Listener::Uploader) => {}
                 Some(ended) = self.attempts.join_next_with_id() => match ended {
                     Ok((id, attempted)) => self.note(id, attempted).await,
-                    // Its claim expires.
+                    // The claim expires.
                     Err(error) => drop(self.running.remove(&error.id())),
                 },
                 () = tokio::time::sleep(pause) => {}
@@ -118,7 +119,8 @@ impl Uploader {
         }
     }
 
-    /// Begins attempts that are due, and ends executions whose uploads are over. Returns the time until an attempt is due.
+    /// Begins attempts that are due, and ends executions whose uploads are over. Returns the time until an attempt is
+    /// due.
     async fn look(&mut self) -> Result<Duration, Problem> {
         let pause = self.begin_attempts().await?;
         self.waits.look(&self.app).await?;
@@ -165,7 +167,7 @@ impl Uploader {
         self.running.insert(task.id(), tenant);
     }
 
-    /// Stores the result of an attempt; the next look reads it.
+    /// Stores the result of an attempt; the next pass reads it.
     async fn note(&mut self, id: Id, Attempted { object, result }: Attempted) {
         self.running.remove(&id);
         let outcome = if result.is_ok() { "stored" } else { "failed" };
@@ -233,7 +235,7 @@ async fn attempt(app: &App, bucket: &Bucket, object: &StoredObject) -> Result<()
     };
     match found {
         Ok(Ok(Some((file, length)))) => bucket.upload(tenant, key, file, length).await,
-        // After a change of the place, it may have been copied there by other means.
+        // After a change of the bucket, the object may have been copied by other means.
         Ok(Ok(None)) if bucket.has(tenant, key, *bytes).await? => Ok(()),
         Ok(Ok(None)) => Err(BucketError::File(std::io::ErrorKind::NotFound)),
         Ok(Err(error)) => {

@@ -1,5 +1,5 @@
-//! Executions that wait for their uploads. One ends when every artifact that it names is uploaded, or none of the others is
-//! attempted any more.
+//! Executions that wait for their uploads. An execution ends when every artifact that it names is uploaded, or when
+//! none of the others is attempted any more.
 
 use super::write;
 use crate::app::App;
@@ -14,19 +14,19 @@ use windlass_store::{
     Artifacts, AwaitedUploads, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoreError, StoredObject,
 };
 
-/// Executions that are read at a time.
+/// Number of executions that are read at a time.
 const PAGE: usize = 256;
 
-/// Artifacts that each waiting execution names and that were not uploaded at the last look.
+/// Artifacts that each waiting execution names and that were not uploaded at the last pass.
 #[derive(Default)]
 pub(super) struct Waits(BTreeMap<ExecutionId, BTreeSet<String>>);
 
-/// What an execution waits for.
+/// Uploads that an execution waits for.
 #[derive(Default)]
 struct OpenUploads {
     waiting: BTreeSet<String>,
     failed: Vec<StoredObject>,
-    /// Artifacts whose rows say nothing of an upload.
+    /// Artifacts without rows about an upload.
     put: Vec<ObjectWrite>,
 }
 
@@ -80,7 +80,7 @@ fn read_open(
             Some(ObjectState::Waiting) => drop(open.waiting.insert(key)),
             Some(ObjectState::Failed) => open.failed.extend(object),
             Some(ObjectState::Unused) | None => {
-                // Without a file it is a text that looks like a key.
+                // Without a file, the string only looks like a key.
                 if let Some((_, bytes)) = artifacts.find_file(tenant, &key)? {
                     let put = PutArtifact { tenant: tenant.clone(), key: key.clone(), bytes, at: now() };
                     open.put.push(ObjectWrite::Put(put));
@@ -107,7 +107,7 @@ async fn end(app: &App, execution: ExecutionId, failure: Option<Failure>) -> Res
     let input = Input::Uploaded { failure };
     match app.ask(Request::Give { execution, input, audit: None }).await? {
         Answer::Accepted => {}
-        // It was cancelled meanwhile.
+        // The execution was cancelled meanwhile.
         other => tracing::debug!(?other, %execution, "an execution is not ended by its uploads"),
     }
     Ok(())

@@ -12,16 +12,17 @@ use sha2::{Digest, Sha256};
 use std::io::Write as _;
 use std::sync::OnceLock;
 
-/// The page loads its own files only, and talks to its own server only. It is in no frame.
+/// Policy of the page: it loads files and sends requests from and to its own server only, and no page may embed it in
+/// a frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 const OPENER_POLICY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
-/// A browser asks each time whether its copy is the newest.
+/// Makes browsers check whether their copy is the newest.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
-/// Paths of programs. An unknown one is an error, not a page.
+/// Paths for programs. An unknown path below them is an error, not a page.
 const OF_PROGRAMS: [&str; 6] = ["/api/", "/ws/", "/hooks/", "/assets/", "/metrics", "/healthz"];
 
 struct File {
@@ -31,7 +32,7 @@ struct File {
     packed: OnceLock<Packed>,
 }
 
-/// What is computed once from the bytes.
+/// Data that is computed once from the bytes.
 struct Packed {
     gzip: Vec<u8>,
     tag: HeaderValue,
@@ -108,7 +109,7 @@ pub(crate) fn asset(path: &str, headers: &HeaderMap) -> Option<Response> {
     Some(found.response(headers))
 }
 
-/// Reports whether a browser asks for a page at an address that no route has.
+/// Reports whether a browser requests a page at an address that no route has.
 pub(crate) fn is_page_request(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let is_of_programs = OF_PROGRAMS.iter().any(|prefix| uri.path().starts_with(prefix));
     method.is_safe() && !is_of_programs && contains(headers, ACCEPT, "text/html")

@@ -36,7 +36,7 @@ impl SignInCodes {
         Ok(token)
     }
 
-    /// Uses a code up, and returns the caller who asked for it.
+    /// Uses a code up, and returns the caller who requested it.
     pub(crate) fn redeem(&self, code: &str, now: Millis) -> Option<Caller> {
         let digest = Token::read(code)?.digest();
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

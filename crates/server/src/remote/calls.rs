@@ -1,4 +1,5 @@
-//! Rendered calls that wait for their result. A call that is not here is rendered again when its result comes.
+//! Rendered calls that wait for their result. A call that is not cached here is rendered again when its result is
+//! reported.
 
 use super::is_same;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -6,11 +7,11 @@ use windlass_engine::SessionKey;
 use windlass_protocol::Unit;
 use windlass_store::Tenant;
 
-/// Memory of the calls of one tenant. A call has a few KiB, so it is enough for some thousands that are out at a time.
+/// Memory of the calls of one tenant. A call has a few KiB, so it is enough for some thousands of claimed calls.
 const TENANT_MEMORY_MAX: u64 = 16 << 20;
 /// Memory of the calls of all tenants.
 const MEMORY_MAX: u64 = 128 << 20;
-/// What a call takes in addition to its values.
+/// Memory of a call in addition to its values.
 const OVERHEAD: u64 = 2 << 10;
 
 #[derive(Debug)]
@@ -21,9 +22,9 @@ pub(super) struct Calls<C> {
 
 #[derive(Debug)]
 struct TenantCalls<C> {
-    /// Each with the session that holds it, and its memory.
+    /// Calls, each with the session that holds it, and its memory.
     calls: HashMap<Unit, (SessionKey, C, u64)>,
-    /// Keys in the order of their insertion; some may be gone.
+    /// Keys in the order of their insertion; some may have no call any more.
     order: VecDeque<Unit>,
     memory: u64,
 }

@@ -20,8 +20,8 @@ impl Groups {
         Groups { groups: RwLock::new(keyed.collect()), changing: Mutex::default() }
     }
 
-    /// Held from the look at a group until its new row is on disk and here: a first claim must not replace what an
-    /// administrator stores at the same time.
+    /// Returns a lock that is held from the read of a group until its new row is on disk and in memory: a first claim
+    /// must not replace what an administrator stores at the same time.
     pub(crate) async fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
     }

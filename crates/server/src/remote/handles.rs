@@ -1,4 +1,4 @@
-//! Sessions and units as their workers write them. Both are random or sealed, and mean nothing to anyone else.
+//! Sessions and units in the form in which workers get them. Both are random or sealed, and meaningless to all others.
 
 use crate::problem::Problem;
 use base64::Engine as _;
@@ -31,7 +31,7 @@ impl SessionHandle {
         Ok(SessionHandle { bytes })
     }
 
-    /// Parses a session; None: it has another format.
+    /// Parses a session; returns None for any other format.
     pub(crate) fn read(text: &str) -> Option<SessionHandle> {
         let decoded = URL_SAFE_NO_PAD.decode(text.strip_prefix(SESSION_PREFIX)?).ok()?;
         Some(SessionHandle { bytes: decoded.try_into().ok()? })
@@ -58,7 +58,7 @@ impl SessionHandle {
         format!("{UNIT_PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Parses a unit; None: it was not given to this session.
+    /// Parses a unit; returns None if it does not belong to this session.
     pub(crate) fn read_unit(&self, text: &str) -> Option<Unit> {
         let sealed = URL_SAFE_NO_PAD.decode(text.strip_prefix(UNIT_PREFIX)?).ok()?;
         let (bytes, seal) = sealed.split_at_checked(UNIT_BYTES)?;
@@ -66,7 +66,8 @@ impl SessionHandle {
         (self.seal(&bytes)[..] == *seal).then(|| unit_of(&bytes))
     }
 
-    /// Returns the proof that a worker reported this for a unit. Without the session it says nothing about the report.
+    /// Returns the proof that a worker reported this for a unit. Without the session it reveals nothing about the
+    /// report.
     pub(crate) fn receipt(&self, unit: Unit, outcome: &Result<Value, Box<Failure>>) -> [u8; 32] {
         let reported = match outcome {
             Ok(result) => json!({ "result": result }),

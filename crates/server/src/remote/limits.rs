@@ -9,7 +9,7 @@ use windlass_engine::{GroupCall, GroupReply, HeldCall, SessionKey};
 use windlass_kernel::Millis;
 use windlass_protocol::Unit;
 
-/// How often a server that starts looks whether it has found its leases again.
+/// Interval at which a starting server checks whether its leases have been found.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl RemoteWorkers {
@@ -32,7 +32,7 @@ impl RemoteWorkers {
     }
 
     async fn end_call(&self, key: &SessionKey, unit: Unit, limit_ms: u64) -> Result<(), Problem> {
-        // It may have been reported.
+        // The call may have been reported already.
         let Some(call) = self.take_call(key, unit).await? else { return Ok(()) };
         let Some(report) = self.threads.run(&key.tenant, call.time_out(limit_ms)).await else {
             return Err(super::panicked());

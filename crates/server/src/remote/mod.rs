@@ -1,7 +1,7 @@
 //! Workers outside of this process: their claims and reports, and the calls that are rendered for them.
 //!
-//! The engine holds the truth: sessions and leases. What is kept here can be made again from it: a call that is not in
-//! memory, after a restart or when there are too many, is rendered again when its result is reported.
+//! The engine is the authority on sessions and leases. The data here is a cache: a call that is not in memory, after a
+//! restart or when there are too many, is rendered again when its result is reported.
 
 mod calls;
 mod groups;
@@ -48,11 +48,11 @@ pub(crate) struct ClaimRequest {
     pub(crate) slots: u32,
     pub(crate) kinds: Option<BTreeSet<String>>,
     pub(crate) wait: Duration,
-    /// The session was opened for this claim. Without an answer no one knows it.
+    /// Whether the session was opened for this claim. Without a response, the session is not known to any worker.
     pub(crate) opens: bool,
 }
 
-/// Units of a session that a heartbeat is answered with.
+/// Units of a session in the response to a heartbeat.
 #[derive(Debug)]
 pub(crate) struct HeldUnits {
     pub(crate) lost: Vec<Unit>,
@@ -69,7 +69,7 @@ impl RemoteWorkers {
         let sender = engine.clone();
         let port: Port = Arc::new(move |call, reply| sender.send(call, reply));
         let rules = Arc::clone(&config.rules);
-        // Before the first worker gets something.
+        // Restrictions must apply before the first worker gets work.
         for group in groups.iter().filter(|group| group.cluster.is_some()) {
             engine.ask(Request::Group(restriction(group)), |_| {});
         }
@@ -99,7 +99,7 @@ impl RemoteWorkers {
         self.ttl_ms
     }
 
-    /// Waits at most half of a lease: a worker that only polls renews its session in time.
+    /// Returns the maximum wait: half of a lease, so that a worker that only polls renews its session in time.
     pub(crate) fn longest_wait(&self) -> Duration {
         Duration::from_millis(self.ttl_ms / 2)
     }
@@ -142,7 +142,7 @@ impl RemoteWorkers {
         }
     }
 
-    /// Lets only workers of the group's cluster have something of it from now on.
+    /// Restricts the work of the group to its cluster from now on.
     pub(crate) async fn restrict(&self, group: &RunnerGroup) -> Result<(), Problem> {
         self.ask(restriction(group)).await.map(drop)
     }
@@ -153,8 +153,7 @@ impl RemoteWorkers {
         self.engine.ask(Request::Group(GroupCall::Relay { session: key, call }), |_| {});
     }
 
-    /// Claims work, and waits until there is some. A caller that hangs up gets nothing: what was claimed for it is offered
-    /// to others.
+    /// Claims work, and waits until there is some. If the caller disconnects, the claimed work is offered to others.
     pub(crate) async fn claim(
         self: &Arc<Self>,
         key: SessionKey,
@@ -224,7 +223,7 @@ impl RemoteWorkers {
         units
     }
 
-    /// Renders a call. None: it ended before it could be made, which is reported.
+    /// Renders a call. Returns None if it ended before it could be made, which is reported.
     async fn render(&self, key: &SessionKey, work: Work) -> Result<Option<RenderedCall>, Problem> {
         let desk = Arc::clone(&self.desk);
         let rendering = async move {
@@ -298,7 +297,7 @@ impl RemoteWorkers {
         Ok(self.render_again(key, unit).await?.map(|rendered| rendered.call))
     }
 
-    /// Renders the call of a unit that the session holds; None: it does not hold it.
+    /// Renders the call of a unit again; returns None if the session does not hold the unit.
     async fn render_again(&self, key: &SessionKey, unit: Unit) -> Result<Option<RenderedCall>, Problem> {
         if !self.engine.is_recovered() {
             return Err(Problem::unavailable("the server is starting; retry after the time in Retry-After"));
@@ -330,7 +329,7 @@ impl RemoteWorkers {
         let repeated = GroupCall::Repeat { session: key.clone(), report };
         Ok(match self.ask_verdict(repeated).await? {
             Verdict::Accepted => CallVerdict::Accepted,
-            // Rules, retries and redaction change what the journal has of a report.
+            // Rules, retries and redaction change the report before it is stored in the journal.
             Verdict::Conflict => CallVerdict::IfReceipted,
             Verdict::Stale => CallVerdict::Stale,
         })
@@ -375,19 +374,19 @@ impl RemoteWorkers {
     }
 }
 
-/// What a worker reports for a unit.
+/// Result that a worker reports for a unit.
 #[derive(Debug)]
 pub(crate) struct ReportedResult {
     pub(crate) outcome: Result<Value, Box<Failure>>,
-    /// Proves later that it was reported.
+    /// Proof that it was reported.
     pub(crate) receipt: [u8; 32],
 }
 
-/// What became of a report.
+/// Verdict on a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallVerdict {
     Accepted,
-    /// Another content is accepted under the fence. The report may be what led to it, which its receipt says.
+    /// Another report was accepted under the fence. It may follow from this report, which the receipt proves.
     IfReceipted,
     /// The session does not hold the unit, and nothing changed.
     Stale,
@@ -408,9 +407,9 @@ pub(crate) struct ClaimedUnit {
     pub(crate) input: Value,
     pub(crate) idempotency_key: String,
     pub(crate) attempt: u32,
-    /// Time for the attempt or the call, whichever is shorter.
+    /// Time limit of the attempt or of the call, whichever is shorter.
     pub(crate) limit_ms: Option<u64>,
-    /// Time for the call.
+    /// Time limit of the call.
     pub(crate) call_ms: Option<u64>,
 }
 
@@ -430,13 +429,13 @@ impl ClaimedUnit {
     }
 }
 
-/// Completes when the time is over or when it is ended.
+/// Completes when the time is over or when `ended` completes.
 async fn until(wait: Duration, ended: impl Future<Output = ()>) {
-    // After either of them the claim ends.
+    // In both cases the claim ends.
     let _ = tokio::time::timeout(wait, ended).await;
 }
 
-/// Returns the key with which the engine finds a session.
+/// Returns the key by which the engine finds a session.
 pub(crate) fn session_key(handle: &SessionHandle, tenant: &Tenant, group: Option<&str>) -> SessionKey {
     SessionKey {
         id: SessionId(handle.id().0),

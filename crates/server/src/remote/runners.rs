@@ -1,5 +1,5 @@
-//! `windlass worker` processes: their sessions have slots and get orders. The engine holds sessions and leases; what is kept
-//! here are orders that a worker has not fetched yet, which the engine sends again if they are lost.
+//! Sessions of `windlass worker` processes, which have slots and get orders. The engine holds sessions and leases;
+//! this module holds orders that a worker has not fetched yet, which the engine sends again if they are lost.
 
 use super::{RemoteWorkers, SessionHandle, is_same, lock, no_session, overloaded};
 use crate::app::unexpected_answer;
@@ -13,7 +13,7 @@ use windlass_engine::{Answer, GroupCall, GroupReply, Request, SessionKey};
 use windlass_protocol::{Call, Order, Reply, SessionId};
 use windlass_store::{Session, Tenant, WorkerSession};
 
-/// Orders that wait for one worker. More than a worker holds are those it has heard before; they are sent again later.
+/// Maximum number of orders that wait for one worker. Orders beyond the units that it holds repeat earlier ones.
 const ORDERS_MAX: usize = 10_000;
 
 /// Orders for workers, by session.
@@ -30,16 +30,16 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct MailboxState {
     orders: VecDeque<Order>,
-    /// The session is over.
+    /// Whether the session is over.
     is_closed: bool,
-    /// Requests for orders that wait.
+    /// Number of requests that wait for orders.
     waiting: usize,
-    /// The last of them ended because its caller hung up.
+    /// Whether the last of them ended because its caller disconnected.
     is_deserted: bool,
 }
 
-/// A request for orders that waits. One that is dropped before it has an answer belongs to a worker that hung up: its process
-/// was killed, or its connection broke. Nothing new is for that worker until it asks again.
+/// A request that waits for orders. If it is dropped before it has an answer, the worker has disconnected: its process
+/// was killed, or its connection broke. That worker gets no new work until it requests orders again.
 struct Waiting<'w> {
     workers: &'w RemoteWorkers,
     mailbox: &'w Mailbox,
@@ -50,7 +50,7 @@ impl<'w> Waiting<'w> {
     fn begin(workers: &'w RemoteWorkers, mailbox: &'w Mailbox) -> Waiting<'w> {
         let mut state = lock(&mailbox.state);
         state.waiting += 1;
-        // The engine hears of both in the order in which they happen.
+        // The engine is notified of both in the order in which they happen.
         state.is_deserted = state.is_deserted && !workers.listen(&mailbox.key, true);
         Waiting { workers, mailbox, is_answered: false }
     }
@@ -90,7 +90,7 @@ impl Mailbox {
         self.changed.notify_one();
     }
 
-    /// Returns what is there; None: nothing, and the session is open.
+    /// Returns the waiting orders; None if there are none and the session is open.
     fn take(&self) -> Option<Result<Vec<Order>, Problem>> {
         let mut state = lock(&self.state);
         match (state.orders.is_empty(), state.is_closed) {
@@ -166,13 +166,14 @@ impl RemoteWorkers {
         taken
     }
 
-    /// Notifies the engine whether a worker waits for orders, without waiting itself; false: too many requests wait.
+    /// Notifies the engine whether a worker waits for orders, without blocking; returns false if too many requests
+    /// wait.
     fn listen(&self, key: &SessionKey, listens: bool) -> bool {
         let call = GroupCall::Listen { session: key.clone(), listens };
         self.engine.try_ask(Request::Group(call), |_| {})
     }
 
-    /// Returns the mailbox of a session. After a restart of the server the engine learns where its orders go.
+    /// Returns the mailbox of a session. After a restart of the server, the engine is notified where its orders go.
     fn mailbox(&self, key: SessionKey) -> Result<Arc<Mailbox>, Problem> {
         let mut mailboxes = lock(&self.mailboxes.0);
         if let Some(known) = mailboxes.get(&key.id) {
@@ -188,8 +189,8 @@ impl RemoteWorkers {
         Ok(mailbox)
     }
 
-    /// Makes the calls of a worker in their order, and returns their replies. None: the reply takes longer than a request
-    /// may; the same call made again gets the same reply.
+    /// Makes the calls of a worker in their order, and returns their replies. None: the reply takes longer than a
+    /// request may; the same call made again gets the same reply.
     pub(crate) async fn relay(
         &self,
         key: &SessionKey,

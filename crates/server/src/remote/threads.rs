@@ -1,5 +1,5 @@
-//! Threads that render the calls of workers and judge their results. Templates take as long as a tenant's definitions ask
-//! for, so they run neither on the threads that serve HTTP nor ahead of other tenants.
+//! Threads that render the calls of workers and evaluate their results. The definitions of a tenant determine how long
+//! templates take, so they run neither on the threads that serve HTTP nor ahead of those of other tenants.
 
 use super::lock;
 use std::future::Future;
@@ -29,13 +29,13 @@ impl Default for RenderThreads {
 
 impl RenderThreads {
     fn new(count: usize) -> RenderThreads {
-        // What waits is bounded elsewhere: a request has one piece at a time, and connections are counted.
+        // The number of waiting pieces is bounded elsewhere: a request has one at a time, and connections are counted.
         let threads = FairThreads::start("render", vec![(); count], WaitingMax::UNBOUNDED);
         RenderThreads(Arc::new(threads.expect("the system can start a thread")))
     }
 
-    /// Runs a future of a tenant to its end. Each of its turns is one piece of work in the tenant's line; while it waits, it
-    /// holds no thread. None: it panicked.
+    /// Runs a future of a tenant to its end. Each of its turns is one piece of work in the tenant's queue; while it
+    /// waits, it uses no thread. Returns None if it panicked.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         tenant: &Tenant,
@@ -60,11 +60,11 @@ type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct RenderTask {
     tenant: Tenant,
     threads: RenderThreads,
-    /// For timers and sockets of the future.
+    /// Runtime for timers and sockets of the future.
     runtime: Handle,
-    /// None: it has ended.
+    /// None after it has ended.
     running: Mutex<Option<Running>>,
-    /// It was woken since its last turn began.
+    /// Whether it was woken since its last turn began.
     is_woken: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl RenderTask {
         self.is_woken.store(true, Ordering::SeqCst);
         let mut slot = match self.running.try_lock() {
             Ok(slot) => slot,
-            // Another thread has its turn; it sees the flag at the end of it.
+            // Another thread has the turn; it sees the flag at the end of it.
             Err(TryLockError::WouldBlock) => return,
             Err(TryLockError::Poisoned(_)) => lock(&self.running),
         };

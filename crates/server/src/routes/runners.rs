@@ -21,9 +21,9 @@ use windlass_protocol::{
 };
 
 const TAG: &str = "workers";
-/// Slots of one worker: as many as its orders can be kept for.
+/// Maximum number of slots of one worker: as many as orders can be kept for.
 const SLOTS_MAX: u32 = 1_000;
-/// Characters of a worker's name.
+/// Maximum length of a worker's name in characters.
 const NAME_MAX: usize = 200;
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
@@ -145,6 +145,6 @@ async fn read<T: DeserializeOwned + Send + 'static>(app: &App, request: Request)
             Problem::bad_request(format!("the message cannot be read: {error}; run the same release of both"))
         })
     };
-    // A large value takes milliseconds.
+    // Parsing a large value takes milliseconds.
     tokio::task::spawn_blocking(parse).await.map_err(|error| Problem::internal(error.to_string()))?
 }

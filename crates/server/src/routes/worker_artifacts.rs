@@ -1,4 +1,4 @@
-//! Artifacts of `windlass worker` processes, as streams. The session that holds a unit sends and fetches for it, and no other.
+//! Artifacts of `windlass worker` processes, as streams. Only the session that holds a unit sends and fetches for it.
 
 use super::plan_executions::ranged::{Content, ObjectContent, respond};
 use super::shared::Refusals;
@@ -108,7 +108,7 @@ async fn get_worker_artifact(
     respond(Content::File(file, length), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new()).await
 }
 
-/// Returns the copy of an artifact whose file is gone. It passes on to the worker as it arrives.
+/// Returns the copy of an artifact without a file. Its bytes are sent to the worker as they arrive.
 async fn find_copy(app: &Arc<App>, tenant: &Tenant, key: &str) -> Result<Option<ObjectContent>, Problem> {
     let Some(bucket) = app.bucket.clone() else { return Ok(None) };
     let (artifacts, tenant, key) = (app.artifacts.clone(), tenant.clone(), key.to_owned());

@@ -27,14 +27,14 @@ use windlass_store::{Entry, RunnerGroup, Session, Workers as _};
 use windlass_views::{execution_id, time};
 
 const TAG: &str = "workers";
-/// Units of one claim: as many as a batch of the engine gives out without delaying others.
+/// Maximum number of units of one claim: as many as the engine dispatches in one batch without delaying others.
 const SLOTS_MAX: u32 = 1_000;
-/// Units in one heartbeat: what a session may hold.
+/// Maximum number of units in one heartbeat, which is that of a session.
 const HELD_MAX: usize = 10_000;
 const KINDS_MAX: usize = 100;
 /// Code of an error without one.
 const FAILED: &str = "WORKER_ERROR";
-/// Characters of a code; stores have a column for it.
+/// Maximum length of a code in characters; stores have a column of this length for it.
 const CODE_MAX: usize = 50;
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
@@ -144,7 +144,7 @@ pub(crate) struct AcceptedReport {
     accepted: bool,
 }
 
-/// A result of null is a result.
+/// Reads a field that is present, so that a result of null stays distinct from no result.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

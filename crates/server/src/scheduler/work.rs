@@ -215,8 +215,8 @@ impl Work {
         }
     }
 
-    /// Returns whether the execution ends with the server. A program is stopped with the server; the execution of a
-    /// workflow continues after the next start.
+    /// Cancels the execution of a program, and ends its run, when the server stops. The execution of a workflow continues
+    /// after the next start.
     async fn interrupt(&self, started: &Started) -> Result<(), Problem> {
         if self.lease.is_none() {
             return Ok(());

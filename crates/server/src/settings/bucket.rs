@@ -1,11 +1,11 @@
-//! The object store of artifacts: a bucket of S3, or of a server that speaks its protocol. Its endpoint and its credentials have the
-//! variables that other clients of S3 read.
+//! The bucket for artifacts: of S3, or of a server with the same protocol. Its endpoint and its credentials come from
+//! the variables that other clients of S3 read.
 
 use super::BadSetting;
 use std::fmt;
 use windlass_secrets::Zeroizing;
 
-/// Variables with credentials. Processes of steps do not get them.
+/// Variables with credentials. Processes of steps do not inherit them.
 pub const CREDENTIALS: [&str; 3] = [KEY_ID, SECRET_KEY, "AWS_SESSION_TOKEN"];
 const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
@@ -24,7 +24,7 @@ pub struct BucketSettings {
     pub bucket: String,
     /// Segments before the keys of objects, without slashes at its ends.
     pub prefix: String,
-    /// None: that of AWS.
+    /// None: the endpoint of AWS.
     pub endpoint: Option<String>,
     pub region: String,
     pub key_id: Zeroizing<String>,

@@ -69,7 +69,7 @@ pub struct Settings {
     /// Bytes; 0: no limit.
     pub tenant_storage: u64,
     pub disk_reserve: u64,
-    /// Where artifacts are copied to; None: they are in the data folder only.
+    /// Bucket to which artifacts are copied; None: they are in the data folder only.
     pub bucket: Option<BucketSettings>,
     /// Length of a value's JSON above which it is stored as an artifact.
     pub inline_limit: usize,

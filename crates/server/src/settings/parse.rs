@@ -131,7 +131,7 @@ impl GivenSettings {
             .ok_or_else(|| self.bad(name, expected))
     }
 
-    /// Returns None for 0, which is no limit.
+    /// Returns None for 0, which means no limit.
     pub(crate) fn bytes_or_none(&self, name: &'static str) -> Result<Option<u64>, BadSetting> {
         Ok(Some(self.bytes(name)? as u64).filter(|bytes| *bytes > 0))
     }

@@ -36,7 +36,7 @@ pub(crate) fn judge(
         if let Some(since) = judged.quarantined_at
             && standing.is_none()
         {
-            // The execution does not exist yet: its start is refused, and no suspect remains.
+            // The execution does not exist yet: its start is refused, and no mark remains.
             known.remove(&left.execution);
             writes.push(entry(Entry::Released { execution: left.execution }));
             writes.extend(refuse_start(&mut reader, &judged, since)?);

@@ -63,7 +63,7 @@ struct Courier {
     at_work: HashSet<ExecutionId>,
     /// Executions that changed while in progress.
     again: HashSet<ExecutionId>,
-    /// Changed executions that are not handled yet. The notification is not repeated.
+    /// Changed executions that are not handled yet. Their notifications are not repeated.
     unheard: BTreeSet<ExecutionId>,
     ready: Ready,
     due: BTreeSet<(Millis, ExecutionId)>,
@@ -94,7 +94,7 @@ impl Courier {
                 }
                 Some(done) = self.jobs.join_next() => match done {
                     Ok((route, state)) => self.settle(route, state),
-                    // The next start finds the execution again; its events are in the store.
+                    // The next start of the server finds the execution again; its events are in the store.
                     Err(error) => tracing::error!(%error, "the task of a webhook failed"),
                 },
                 () = tokio::time::sleep(pause) => {}

@@ -14,7 +14,7 @@ use windlass_views::canonical;
 
 const HEADER: &str = "x-idempotency-key";
 const LENGTH_MAX: usize = 255;
-/// Time that a key is stored after the end of its execution.
+/// Time for which a key is stored after the end of its execution.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Returns the key of a request, if it has one, with the digest of the request.

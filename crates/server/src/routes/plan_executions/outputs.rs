@@ -114,8 +114,8 @@ fn drill(entry: &Value) -> Vec<String> {
     segments.filter_map(|segment| segment.as_str().map(str::to_owned)).collect()
 }
 
-/// Opens the file of an artifact, or reads a part of its value. Only for a part, a copy is fetched into the data folder: others are
-/// passed on as they arrive.
+/// Opens the file of an artifact, or reads a part of its value. A missing file is fetched into the data folder only if
+/// the output is a part of the value; otherwise its bytes are sent as they arrive.
 fn open_artifact(
     artifacts: &Artifacts,
     tenant: &Tenant,

@@ -75,7 +75,7 @@ pub(super) fn judge(
     judge_policy(app, caller, loaded, &open, signal)
 }
 
-/// Refuses a signal in the name of another user, also if it repeats one that was accepted.
+/// Refuses a signal in the name of another user, even if it repeats one that was accepted.
 fn check_actor(caller: &Caller, signal: &Signal) -> Result<(), Problem> {
     match signal.actor.as_ref().is_some_and(|actor| *actor != caller.id) {
         true => Err(Problem::forbidden("actorUserId is not the id of the caller; send your own id")),
