@@ -57,7 +57,7 @@ impl AdaptersFlag {
 }
 
 impl Bindings {
-    /// A definition that runs at once has only these bindings.
+    /// Returns the bindings for a definition that runs at once: there are no others.
     pub fn outside_of_run(&self) -> Outside<'_> {
         static NONE: Adapters = Adapters::none();
         match self {
@@ -67,7 +67,7 @@ impl Bindings {
         }
     }
 
-    /// A definition that is checked without a file may run where a file exists.
+    /// Returns the bindings for a definition that is checked. Without a file, it may run where a file exists.
     pub fn outside_of_check(&self) -> Outside<'_> {
         static NONE: Adapters = Adapters::none();
         match self {

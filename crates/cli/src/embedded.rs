@@ -18,7 +18,7 @@ use windlass_server::host::{ProcessNets, Setup, Shares};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
-/// Locks the folder, or returns its holder.
+/// Locks the folder and starts an engine in it. Fails if another process holds the folder.
 pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedded> {
     in_folder(Folder::hold(data, what)?, workers)
 }
@@ -59,7 +59,7 @@ pub fn setup(workers: Workers, adapters: Option<Arc<Adapters>>) -> anyhow::Resul
     })
 }
 
-/// Time for the routes of plans, as a server would take it from the environment.
+/// Returns the time for routes of plans to become ready, from the same environment variable as for a server.
 fn routing_timeout() -> anyhow::Result<Duration> {
     let Ok(text) = std::env::var("WINDLASS_ROUTING_TIMEOUT_SECONDS") else { return Ok(ROUTING_TIMEOUT) };
     let seconds = text.trim().parse::<u32>().ok().filter(|seconds| *seconds > 0);
@@ -69,8 +69,8 @@ fn routing_timeout() -> anyhow::Result<Duration> {
     Ok(Duration::from_secs(seconds.ok_or_else(wrong)?.into()))
 }
 
-/// A definition that runs here may reach the networks of this machine, except addresses that are closed to every
-/// definition.
+/// Returns the rules for addresses. A definition that runs here may reach the networks of this machine, except
+/// addresses that are closed to every definition.
 fn egress() -> anyhow::Result<Egress> {
     let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
     let local = Egress { allow_private: true, allow: Vec::new() };

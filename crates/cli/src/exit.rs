@@ -51,7 +51,7 @@ pub fn of_status(status: &str) -> u8 {
         "partial_success" => PARTIAL,
         "cancelled" => CANCELLED,
         "paused" => PAUSED,
-        // A command leaves an execution that continues only because of an error.
+        // A command leaves a running execution only because of an error.
         _ => FAILED,
     }
 }

@@ -85,7 +85,7 @@ impl Command {
         }
     }
 
-    /// Sets the size of pages before memory is used; a supervisor gives its program those of the worker's start.
+    /// Sets the page size before memory is used; a supervisor passes the worker's original setting to its program.
     fn take_small_pages(&self) {
         if !matches!(self, Command::Supervise { .. }) {
             windlass_server::huge_pages::avoid();
@@ -127,7 +127,8 @@ fn main() -> ExitCode {
         Command::Sandbox => commands::internal::sandbox(),
         Command::Node { args } => commands::internal::call_node(&args),
         Command::Completions { shell } => {
-            // The whole text is built first: the generator panics when its writer fails, and a reader may hang up.
+            // The whole text is built first: the generator panics when its writer fails, and a reader may close the
+            // pipe.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut script);
             std::io::stdout().write_all(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)

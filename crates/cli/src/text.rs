@@ -53,7 +53,7 @@ fn without_sequences(text: &str, colours: Colours) -> (String, bool) {
         match sign {
             ESCAPE => match rest.next() {
                 Some('[') => is_coloured |= control_sequence(&mut rest, colours, &mut shown),
-                // Titles, links and other strings last until BEL or ESC \.
+                // Titles, links and other strings end at BEL or ESC \.
                 Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut rest),
                 Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => drop(rest.next()),
                 Some(_) | None => {}

@@ -265,7 +265,7 @@ impl Client {
         }
     }
 
-    /// Opens the folder anew. Returns false at a server, which has to come back by itself.
+    /// Opens the folder again. Returns false at a server, which has to restart by itself.
     fn reopen(&self) -> Result<bool, ApiError> {
         let Some(FolderAccess { data, token, command, need }) = &self.folder else { return Ok(false) };
         let opened = Connection::to_folder(data, token.as_ref(), command, need, self.runtime.handle());
@@ -300,7 +300,7 @@ fn parse_json(text: &str) -> Result<Value, ApiError> {
     serde_json::from_str(text).map_err(|_| ApiError::Refused(Refusal::of(200, text)))
 }
 
-/// One thread serves the folder's socket while the command waits.
+/// Creates the runtime. One thread is enough to serve the folder's socket while the command waits.
 fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }

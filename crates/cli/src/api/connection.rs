@@ -148,7 +148,7 @@ fn http_client() -> reqwest::ClientBuilder {
         .redirect(reqwest::redirect::Policy::none())
 }
 
-/// None when no process listens there.
+/// Connects to the socket of a folder; returns None when no process listens there.
 fn to_socket(folder: &Path, token: Option<&Zeroizing<String>>) -> anyhow::Result<Option<Connection>> {
     let Ok(socket) = SocketPath::in_folder(folder) else { return Ok(None) };
     if !socket.is_open() {

@@ -18,7 +18,7 @@ const EVIDENCE_PAGE: &str = "1000";
 /// Returns the object that represents an execution in all answers.
 pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
     let mut execution = client.get(&["executions", &execution_id(id)], &[])?;
-    // Links lead to a server.
+    // Links in the answer refer to a server.
     if !client.is_remote()
         && let Some(fields) = execution.as_object_mut()
     {

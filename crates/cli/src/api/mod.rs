@@ -117,7 +117,7 @@ impl ApiTarget {
         find_server_url(self.data.folder()).is_some_and(|own| is_same_url(&own, url))
     }
 
-    /// The owner's token is sent only to the server that holds the folder.
+    /// Returns the token. The owner's token is sent only to the server that holds the folder.
     fn token(&self, is_own_server: bool) -> anyhow::Result<Option<Zeroizing<String>>> {
         if let Some(file) = &self.token_file {
             return read_token(file).map(Some);

@@ -57,7 +57,7 @@ fn describe(entry: &Value) -> String {
     }
 }
 
-/// Returns whether its effects are or may be still in place.
+/// Returns whether the effects of an action are or may be still in place.
 fn is_left(entry: &Value) -> bool {
     matches!(entry["outcome"].as_str(), Some("Failed" | "Cancelled" | "NotRun" | "NonCompensable"))
 }

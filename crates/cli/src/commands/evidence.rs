@@ -78,7 +78,7 @@ impl Evidence {
     }
 }
 
-/// Prints page after page, so that the length of the chain does not matter.
+/// Prints one page after another, so that the memory does not grow with the length of the chain.
 fn print(client: &Client, id: ExecutionId, form: Form) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut cursor = None;

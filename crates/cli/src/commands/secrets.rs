@@ -98,7 +98,7 @@ impl Secrets {
 }
 
 impl Set {
-    /// Checks the name and the value before anything is created.
+    /// Sets a secret. The name and the value are checked before anything is created.
     fn run(&self, target: &ApiTarget) -> anyhow::Result<()> {
         let refused = |error: windlass_secrets::Refused| Usage::new(error.to_string());
         check_name(&self.name).map_err(refused)?;
@@ -181,7 +181,8 @@ impl Delete {
 }
 
 impl Rotate {
-    /// Only the owner of the folder has its keys; a running engine finds the new one by itself.
+    /// Rotates the master key. Only the owner of the folder has its keys; a running engine reads the new key by
+    /// itself.
     fn run(&self, data: &Data) -> anyhow::Result<()> {
         data.check_exists()?;
         let rotated = LocalVault::of(data.folder(), EngineSecrets::from_environment())?.rotate()?;

@@ -50,7 +50,7 @@ fn report_start(server: &Server, data: &Data, is_first: bool) {
     }
 }
 
-/// Prints a link for a browser. Only a terminal gets it, because a log has other readers.
+/// Prints a link for a browser, but only to a terminal, because a log has other readers.
 fn report_page(server: &Server) {
     if !stderr().is_terminal() {
         return say("`windlass page` prints a link that opens the web page");
@@ -71,7 +71,7 @@ from elsewhere:
     )
 }
 
-/// The table of settings is the only list of flags.
+/// Arguments of the command. The table of settings is the only list of flags.
 impl clap::Args for Serve {
     fn augment_args(command: Command) -> Command {
         let about = "Serve workflows over HTTP";

@@ -16,7 +16,7 @@ use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::worker_pool;
 use windlass_worker::{LinkConfig, LinkNews, Pool, connect, host_name, remove_folder};
 
-/// Worker processes that share one folder.
+/// Maximum number of worker processes that share one folder.
 const WORKERS_MAX: u32 = 1_000;
 /// Folder of large values on their way to a step.
 const DOWNLOADS: &str = "downloads";
@@ -71,13 +71,13 @@ impl Worker {
             downloads: place.folder.join(DOWNLOADS),
         };
         let (sender, news) = unbounded();
-        // The pool drops its port when it is over.
+        // The pool drops its port when it has ended.
         let _news_stay_open = sender.clone();
         let port = {
             let _inside = runtime.enter();
             connect(config, Arc::new(move |notice| drop(sender.send(notice))))?
         };
-        // Several of them can be on one machine.
+        // Several worker processes can run on one machine.
         let name = format!("{}:{}", host_name(), std::process::id());
         let pool = worker_pool(name, self.slots, &place.folder, port)?;
         let ended = self.watch(pool, &signals, &news);
@@ -147,7 +147,7 @@ fn give_back(pool: Pool) -> ExitCode {
 #[derive(Debug)]
 struct WorkerFolder {
     folder: PathBuf,
-    /// Locked as long as the process lives.
+    /// Locked as long as the process runs.
     _lock: File,
 }
 

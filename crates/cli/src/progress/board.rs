@@ -118,7 +118,7 @@ impl Board {
         }
     }
 
-    /// An offer runs when a worker has it; until then it waits for a slot.
+    /// Marks offers that a worker holds as running; other offers wait for a slot.
     pub fn taken(&mut self, state: &Execution<'_>, leases: &Leases) {
         let mut since: BTreeMap<StepId, Option<Millis>> = BTreeMap::new();
         for (id, run) in state.runs.iter().filter(|(_, run)| run.state.kind() == Kind::Offered) {
@@ -226,7 +226,7 @@ impl Row {
         }
     }
 
-    /// The newest failure stays visible while the other iterations run.
+    /// Keeps the newest failure visible while the other iterations run.
     fn fail_iteration(&mut self, index: &str, message: &str) {
         if let Some(iterations) = &mut self.iterations {
             iterations.failed += 1;
@@ -248,14 +248,14 @@ impl Row {
         self.ended_at = None;
     }
 
-    /// The lease has the time at which the work began; the offer may be earlier.
+    /// Sets the times of the lease, whose begin of the work is more precise than that of the offer.
     fn timed(&mut self, times: Option<&Times>) {
         if let Some(times) = times {
             self.began_at = Some(times.started_at);
         }
     }
 
-    /// A step with several firings runs until the last of them has ended; a failure stays visible.
+    /// Ends a firing. A step with several firings runs until the last of them has ended; a failure stays visible.
     fn ended(&mut self, state: State, at: Millis) {
         self.live = self.live.saturating_sub(1);
         self.ended_at = Some(at);

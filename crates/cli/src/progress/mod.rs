@@ -69,7 +69,7 @@ impl Progress {
         self.follower.state()
     }
 
-    /// The last state stays on the screen.
+    /// Stops the display and leaves the last state on the screen.
     pub fn end(mut self) -> anyhow::Result<Follower> {
         self.tick()?;
         if let Shown::Screen(screen) = self.shown {

@@ -136,7 +136,7 @@ impl QuarantinedExecution {
     }
 }
 
-/// A complete id may be of an execution that no list can show any more.
+/// Returns the execution that a text names. A complete id may be of an execution that no list can show any more.
 fn find(data: &Data, suspects: &[Suspect], text: &str) -> anyhow::Result<ExecutionId> {
     let bare = text.strip_prefix("exec_").unwrap_or(text).replace('-', "").to_ascii_lowercase();
     let named = suspects.iter().find(|suspect| suspect.execution.to_string() == bare);

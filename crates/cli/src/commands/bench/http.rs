@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// One step that a worker does without any work.
+/// Playbook with one step that a worker completes without any work.
 pub const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: one-step}\n\
                         workflow:\n- {step: only, tool: {kind: noop, result: 1}}\n";
-/// One step that is a process. More of these wait than are done.
+/// Playbook with one step that is a process, so that more steps wait than are completed.
 const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: process}\n\
                        workflow:\n- {step: only, tool: {kind: shell, command: 'true'}}\n";
 /// Starts per second that the server is sent and must keep up with.

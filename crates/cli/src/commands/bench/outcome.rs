@@ -55,7 +55,7 @@ impl Outcome {
         self
     }
 
-    /// Bytes and syncs on the disk.
+    /// Adds the bytes and syncs on the disk.
     #[must_use]
     pub fn counted(self, tally: &Tally) -> Outcome {
         let batches = tally.batches.load(Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Outcome {
             .count("commits_per_sync", rounded(per_batch))
     }
 
-    /// A run in which an answer came too early has no figures.
+    /// Adds the findings of a trace. A run in which an answer came too early has no figures.
     pub fn traced(mut self, findings: &Findings) -> anyhow::Result<Outcome> {
         if findings.violations > 0 {
             let described = findings.described.join("\n");
@@ -93,7 +93,7 @@ impl Outcome {
             .count("verified_records", verified.records)
     }
 
-    /// Runs of schedules were checked, and no journals.
+    /// Adds the number of checked runs of schedules, which have no journals.
     #[must_use]
     pub fn counted_runs(mut self, runs: usize) -> Outcome {
         self.verified = true;

@@ -157,8 +157,8 @@ impl TraceState {
     }
 
     fn note(&mut self, line: &str) {
-        // One call, so that the line is one line among the system calls. A file that cannot be written makes the
-        // list incomplete, which its reader finds; the check above does not rest on it.
+        // One call, so that the line is one line among the system calls. A file that cannot be written makes the list
+        // incomplete, which its reader detects; the check above does not depend on it.
         let _ = self.log.write_all(format!("{line}\n").as_bytes());
     }
 }

@@ -16,7 +16,7 @@ use windlass_protocol::{
 
 /// Number of slots: more than any benchmark has in flight, so that no step waits for one.
 const SLOTS: u32 = 4_096;
-/// Time to live of its session, within which it has to send a message.
+/// Interval of its heartbeats, a third of the time to live of its session.
 const BEAT_EVERY: Duration = Duration::from_millis(LEASE_TTL_MS / 3);
 
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl Answering {
         self.handle.send(Call::Report(Box::new(report)), Box::new(heard));
     }
 
-    /// The worker holds nothing: each order is answered at once.
+    /// Sends a heartbeat. The worker holds no units, because each order is answered at once.
     fn beat(&mut self) {
         let now = Instant::now();
         if now >= self.beat_at {

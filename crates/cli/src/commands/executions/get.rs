@@ -132,7 +132,7 @@ fn step(out: &mut String, entry: &Value, width: usize) -> std::fmt::Result {
     writeln!(out, "  {name:width$}  {status}{took}{firing}{iterations}{retries}")
 }
 
-/// Formats the number of iterations, and that of the iterations that failed so far.
+/// Formats the number of iterations, and the number of failed ones so far.
 fn iterations(entry: &Value) -> Option<String> {
     let listed = entry["iterations"].as_array()?;
     let details = &entry["error"]["details"];

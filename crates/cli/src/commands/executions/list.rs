@@ -57,7 +57,7 @@ fn report_interrupted<'v>(client: &Client, mut rows: impl Iterator<Item = &'v Va
     }
 }
 
-/// Fits 80 columns; exact times are in --json.
+/// Prints the list within 80 columns; exact times are in --json.
 fn print(rows: &[Value], is_idle: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();

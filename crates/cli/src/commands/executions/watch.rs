@@ -38,7 +38,7 @@ impl Watch {
     }
 }
 
-/// Repeats the look until the watch ends, or looks once.
+/// Repeats a poll until the watch ends, or polls once.
 #[derive(Debug)]
 pub struct Watching {
     follows: bool,
@@ -54,7 +54,7 @@ impl Watching {
         !self.follows || state.phase().is_ended()
     }
 
-    /// Message that is printed when the watch lasts.
+    /// Prints a message once, if the watch lasts.
     pub fn once(&mut self, say: impl FnOnce()) {
         if !std::mem::replace(&mut self.said, true) {
             say();

@@ -91,7 +91,7 @@ impl RunPlan {
         Ok(ExitCode::from(exit::of_status(text(&ended["status"], "phase"))))
     }
 
-    /// An id, or a file that is created as a plan.
+    /// Returns the plan with an id, or creates the plan of a file.
     fn plan(&self, client: &Client) -> anyhow::Result<Value> {
         let path = Path::new(&self.plan);
         let is_file = self.plan == "-" || path.exists();
@@ -125,7 +125,7 @@ fn pair<'a>(flag: &str, given: &'a str) -> Result<(&'a str, &'a str), Usage> {
     found.ok_or_else(|| Usage::new(format!("`{flag} {}`: write NAME=VALUE", plain(given))))
 }
 
-/// Waits until the execution has ended. A server that restarts meanwhile is waited for.
+/// Waits until the execution has ended. If the server restarts meanwhile, the command waits for it.
 fn wait(client: &Client, id: &str) -> anyhow::Result<Value> {
     loop {
         let found = match client.get(&["plan-executions", id], &[]) {

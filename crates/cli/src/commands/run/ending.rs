@@ -27,14 +27,14 @@ pub struct Ending<'c> {
 pub struct EndingOptions {
     /// Files of the definitions.
     pub files: Files,
-    /// No progress is shown.
+    /// Whether no progress is shown.
     pub is_quiet: bool,
-    /// Failures are shown with their stacks.
+    /// Whether failures are shown with their stacks.
     pub debug: bool,
 }
 
 impl Ending<'_> {
-    /// Waits until they rest or a signal arrives, and reports them; the exit codes are those of `run`.
+    /// Waits until the executions rest or a signal arrives, and reports them; the exit codes are those of `run`.
     pub fn until_rest(&self, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<ExitCode> {
         match wait(self.client, ids, signals, self.shows.is_quiet).map_err(|error| self.lost(error, ids))? {
             Waited::Rested(statuses) => {
@@ -52,7 +52,7 @@ impl Ending<'_> {
         }
     }
 
-    /// Executions at a server that cannot be reached continue there.
+    /// Adds to an error that executions at a server that cannot be reached continue there.
     fn lost(&self, error: anyhow::Error, ids: &[ExecutionId]) -> anyhow::Error {
         if error.downcast_ref::<ApiError>().is_some_and(ApiError::is_passing) {
             self.report_how_to_go_on(ids);

@@ -76,7 +76,7 @@ impl Run {
         }
     }
 
-    /// Starts nothing and writes nothing before the definition and the inputs are checked.
+    /// Starts executions. Nothing is started or written before the definition and the inputs are checked.
     fn start(&self, source: &Source) -> anyhow::Result<ExitCode> {
         let bindings = self.adapters.load(&self.target)?;
         let compiled = compile_for(&source.text, bindings.outside_of_run());

@@ -17,7 +17,7 @@ use windlass_views::{execution_id, status};
 
 /// Pause between two polls of an execution that changes all the time.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time without news after which an execution may be quarantined.
+/// Time without changes after which an execution may be quarantined.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Pause between two polls of the tasks that a paused execution waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ fn wait_for_one(
     }
 }
 
-/// Waits for them one after the other; meanwhile the others run.
+/// Waits for the executions one after the other, while all of them run.
 fn wait_for_many(
     client: &Rc<Client>,
     ids: &[ExecutionId],
@@ -131,7 +131,7 @@ struct Pause {
 
 impl Pause {
     /// Returns the status of an execution that has ended or that only people can continue. The tasks of a paused one
-    /// are read again: a deadline of a sub-execution may be gone, which is no news of this execution.
+    /// are read again, because a deadline of a sub-execution may have passed, which does not change this execution.
     fn rest_status(&mut self, client: &Client, state: &Execution<'_>) -> anyhow::Result<Option<String>> {
         let phase = state.phase();
         if phase.is_ended() {

@@ -56,7 +56,7 @@ impl Change {
 }
 
 impl Apply {
-    /// All files are checked before the first one is applied.
+    /// Applies the files. All files are checked before the first one is applied.
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let changes = files(&self.path)?
             .iter()
@@ -117,7 +117,7 @@ fn apply(client: &Client, change: &Change) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two files for one schedule would overwrite each other.
+/// Refuses two files for one schedule, which would overwrite each other.
 fn check_names(changes: &[Change]) -> Result<(), Usage> {
     for (index, change) in changes.iter().enumerate() {
         if let Some(other) = changes[..index].iter().find(|other| other.name == change.name) {

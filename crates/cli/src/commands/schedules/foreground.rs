@@ -55,7 +55,7 @@ impl Foreground {
         }
     }
 
-    /// Newest runs by id, so that those of one moment are printed in their order.
+    /// Reads the newest runs by id, so that those of one moment are printed in their order.
     fn read(&self, client: &Client) -> anyhow::Result<BTreeMap<String, Value>> {
         let mut page = client.get(&["runs"], &[("limit", SHOWN_MAX)])?;
         let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
