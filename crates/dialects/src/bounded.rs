@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 use windlass_kernel::ErrorClass;
 use windlass_schemas::Schema;
 
-/// An execution or an attempt may run for a year at most.
+/// Maximum timeout of an execution or an attempt: a year.
 pub(crate) const TIMEOUT_MAX_MS: f64 = 365.0 * 86_400_000.0;
 
-/// A pause between tries is at most a month.
+/// Maximum pause between tries: a month.
 pub(crate) const DELAY_MAX_MS: u32 = 30 * 24 * 60 * 60 * 1_000;
 
-/// Characters of a code, of the columns that stores have for them.
+/// Maximum length of a code in characters; stores have a column of this length for it.
 pub(crate) const CODE_MAX: usize = 50;
 
 impl Reader<'_, '_> {
-    /// A text that is not empty. One that is too long is reported and returned all the same.
+    /// Reads a text that is not empty. A text that is too long is reported, and returned all the same.
     pub(crate) fn limited(&mut self, node: &Node, what: &str, max: usize) -> Option<String> {
         let text = self.text(node, what)?;
         if text.chars().count() > max {
@@ -76,7 +76,7 @@ pub(crate) fn schema_defaults(schema: Option<&Value>) -> Map<String, Value> {
     properties.into_iter().flatten().filter_map(default).collect()
 }
 
-/// The part of a document that a JSON pointer names, as far as it leads.
+/// Returns the part of a document that a JSON pointer names, as far as it exists.
 fn at_pointer<'n>(node: &'n Node, pointer: &str) -> &'n Node {
     let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
     steps.fold(node, |node, step| {

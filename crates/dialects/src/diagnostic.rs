@@ -102,7 +102,7 @@ impl Problems {
         self.found.iter().any(|found| found.severity == Severity::Error)
     }
 
-    /// The code's first letter is its severity.
+    /// Adds a problem. The first letter of the code is its severity.
     pub(crate) fn add(
         &mut self,
         code: &'static str,
@@ -157,7 +157,7 @@ pub(crate) fn place_errors(
     placed.into_iter().map(|(_, diagnostic)| diagnostic).collect()
 }
 
-/// Makes a message safe to print: names in it are the author's, and must neither control a terminal nor fill it.
+/// Makes a message safe to print: names in it come from the author, and must neither control a terminal nor flood it.
 fn legible(message: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut shown: String = message.chars().take(MESSAGE_MAX).map(plain).collect();
@@ -205,7 +205,7 @@ impl<'s> Lines<'s> {
     pub(crate) fn place(&mut self, to: usize) -> (usize, usize) {
         let passed = &self.source[self.at..to];
         self.line += passed.matches('\n').count();
-        // Documents of programs are one long line: each of its characters is counted once.
+        // Documents that programs write may be one long line: each of its characters is counted once.
         let of_line = match passed.rfind('\n') {
             Some(newline) => {
                 self.column = 0;

@@ -1,4 +1,4 @@
-//! A YAML or JSON text as a tree in which every key and value knows its place.
+//! A YAML or JSON text as a tree in which every key and value has its position.
 
 mod build;
 mod scalar;

@@ -29,7 +29,7 @@ pub struct InputProblem {
 #[derive(Debug)]
 pub struct InputsSchema {
     schema: Schema,
-    /// The schema describes what a hook adds about the request.
+    /// Whether the schema describes the input that a hook adds.
     names_hook: bool,
     /// Inputs of a definition whose parameters can be bound to secrets.
     bindings: Option<SecretBindings>,
@@ -99,7 +99,8 @@ impl InputsSchema {
         misfits.err().unwrap_or_default().into_iter().map(problem).chain(bound).collect()
     }
 
-    /// A schema describes what is sent, not what a hook adds about the request; None when there is nothing to remove.
+    /// Returns the inputs without what a hook adds, which the schema does not describe; None when there is nothing to
+    /// remove.
     fn without_request(&self, inputs: &Value) -> Option<Value> {
         let fields = inputs.as_object().filter(|fields| !self.names_hook && fields.contains_key(HOOK))?;
         Some(Value::Object(
@@ -108,7 +109,7 @@ impl InputsSchema {
     }
 }
 
-/// A JSON pointer as people write it.
+/// Formats a JSON pointer in the form of a path.
 fn path(pointer: &str) -> String {
     let mut path = "inputs".to_owned();
     for part in pointer.split('/').skip(1) {

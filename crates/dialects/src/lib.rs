@@ -60,7 +60,7 @@ pub struct Compiled {
     pub manifest: Manifest,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// Warnings about what it does, for someone who checks it: routes that an author seldom means. Sorted by position.
+    /// Warnings about routes that an author seldom intends, for callers that check the definition. Sorted by position.
     pub advice: Vec<Diagnostic>,
     /// Secrets found in the text, which must be in the encrypted store before the definition is.
     pub literals: Vec<Literal>,
@@ -102,13 +102,13 @@ pub fn compile(text: &str) -> Compiled {
     compile_for(text, Outside::Known(&Adapters::none()))
 }
 
-/// The same as [`compile`], for a process with these bindings.
+/// Compiles like [`compile`], for a process with these bindings.
 #[must_use]
 pub fn compile_for(text: &str, outside: Outside<'_>) -> Compiled {
     Dialects::builtin().compile(text, None, outside)
 }
 
-/// The same as [`compile_for`], with names for literals that no other value has.
+/// Compiles like [`compile_for`], with names for literals that no other value has.
 #[must_use]
 pub fn compile_marked(text: &str, marks: &Marks, outside: Outside<'_>) -> Compiled {
     Dialects::builtin().compile(text, Some(marks), outside)

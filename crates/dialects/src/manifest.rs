@@ -1,6 +1,5 @@
-//! Knowledge of the compiler about a definition in addition to its Net. It is stored with the version, so that a start,
-//! a hook, a
-//! dry run and a check of rights need not compile again.
+//! Knowledge of the compiler about a definition in addition to its Net. It is stored with the version, so that a
+//! start, a hook, a dry run and a check of rights need not compile again.
 
 use crate::adapters::{Outside, Unbound, list_unbound, works};
 use crate::diagnostic::{Diagnostic, Problems};
@@ -14,7 +13,7 @@ use windlass_kernel::{Net, StepId};
 use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
 use windlass_views::CodePlace;
 
-/// Number of this compiler, stored with every manifest. Raise it when a manifest has more to say: stored versions are
+/// Number of this compiler, stored with every manifest. Raise it when manifests have new content: stored versions are
 /// compiled again when a program with a higher number opens the store (docs/adr/0032).
 pub const COMPILER: u32 = 4;
 
@@ -37,7 +36,7 @@ pub struct Manifest {
     pub programs: Vec<ProgramUse>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretUse>,
-    /// Definitions it starts, as far as it names them by text. The caller makes sure that they exist.
+    /// Definitions that it starts, as far as it names them literally. The caller checks that they exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,9 +59,9 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     pub method: String,
-    /// Without slashes around it.
+    /// Path without surrounding slashes.
     pub path: String,
-    /// A token is needed unless the trigger says that none is.
+    /// Whether a token is required, which is the default.
     pub require_auth: bool,
 }
 
@@ -83,7 +82,7 @@ pub struct Child {
     pub path: String,
     /// `None`: the newest.
     pub version: Option<u32>,
-    /// Reported when there is no such definition.
+    /// Diagnostic for the case that there is no such definition.
     pub nowhere: Diagnostic,
 }
 
@@ -161,7 +160,7 @@ pub(crate) fn end_policy(failure: FailureMode) -> EndPolicy {
 }
 
 impl Manifest {
-    /// Adds what is known from the Net that runs.
+    /// Adds the facts that follow from the Net that runs.
     #[must_use]
     pub(crate) fn with_net(mut self, net: Option<&Net>) -> Manifest {
         let Some(net) = net else { return self };
@@ -181,8 +180,8 @@ pub struct Recompiled {
     pub net: Option<Net>,
 }
 
-/// Compiles a version again that an older compiler stored. Its Net is replaced only if the dialect says so for Nets of that
-/// compiler; where the text has errors by now, only editors may start the stored Net from then on.
+/// Compiles a version again that an older compiler stored. Its Net is replaced only if the dialect requires it for
+/// Nets of that compiler; if the text has errors by now, only editors may start the stored Net from then on.
 #[must_use]
 pub fn recompile((dialect, source): (&str, &str), compiler: u32, stored: &Net) -> Recompiled {
     // A defect of the compiler must not keep the store from being opened.
@@ -203,7 +202,7 @@ fn for_editors(net: &Net) -> Option<Net> {
     Net::new(spec).ok()
 }
 
-/// Returns the steps that run programs, compensation included. Definitions that it starts are checked when they begin.
+/// Returns the steps that run programs, compensation included. Definitions that it starts are checked when they start.
 #[must_use]
 pub fn programs_of(net: &Net) -> Vec<ProgramUse> {
     let works = net.steps().flat_map(|(_, step)| works(step).map(|work| (&step.name, work)));
@@ -220,7 +219,7 @@ fn programs(step: &str, work: &Work) -> Vec<ProgramUse> {
                 |kind: &String| Tool::named(kind).is_some_and(|tool| tool.row().runs_programs);
             kinds.filter(runs_programs).map(found).collect()
         }
-        // A spec that cannot be read is not known to be harmless.
+        // A spec that cannot be read may be harmful.
         Err(_) => vec![found("unknown".to_owned())],
     }
 }
@@ -232,7 +231,7 @@ pub fn has_side_effects(net: &Net, step: StepId) -> bool {
     let by_work = match &found.work {
         Work::Pure { .. } | Work::Delay { .. } | Work::Approval { .. } => false,
         Work::Child { .. } => true,
-        // A spec that cannot be read is not known to be harmless.
+        // A spec that cannot be read may have side effects.
         Work::Task { spec } => {
             Pipeline::deserialize(&**spec).map_or(true, |pipeline| pipeline.tasks.iter().any(changes_things))
         }
@@ -282,7 +281,7 @@ pub(crate) struct Lowered {
     /// Knowledge of the dialect; facts from the Net and the problems are added to it.
     pub(crate) manifest: Manifest,
     pub(crate) written: Vec<Written>,
-    /// Warnings for someone who checks the document, and not for everyone who runs it.
+    /// Warnings for callers that check the document, which other callers do not get.
     pub(crate) advice: Problems,
 }
 

@@ -1,6 +1,6 @@
 //! Suggestions for names that do not exist.
 
-/// The nearest known name, as a hint; all names when none is near and they are few.
+/// Returns the nearest known name as a hint; all names when none is near and they are few.
 #[must_use]
 pub fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     match nearest(wrong, known.clone()) {
@@ -12,13 +12,14 @@ pub fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Op
     }
 }
 
-/// Maximum number of names that are compared.
+/// Maximum number of names that a hint lists.
 const LISTED_MAX: usize = 12;
 
 /// Longer names are not compared: the cost grows with the square of their length.
 const COMPARED_MAX: usize = 100;
 
-/// Names that one wrong name is compared with. Larger documents are written by programs, which make no slips.
+/// Number of names that one wrong name is compared with. Larger documents are generated, and generators make no typing
+/// errors.
 const CANDIDATES_MAX: usize = 500;
 
 fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -31,7 +32,7 @@ fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a 
         length => length.div_ceil(3),
     };
     let wrong = wrong.to_lowercase();
-    // A distance is at least the difference in length, and cheap to rule out by it.
+    // A distance is at least the difference in length, which is cheaper to compute.
     let length = wrong.chars().count();
     known
         .take(CANDIDATES_MAX)

@@ -25,10 +25,10 @@ pub(crate) struct Tree {
 }
 
 pub(crate) struct Reader<'s, 'p> {
-    /// The text, to place an error inside a block of it.
+    /// The text, to find the position of an error inside one of its blocks.
     pub(crate) source: &'s str,
     pub(crate) problems: &'p mut Problems,
-    /// Secret for the names of literals; None: names are those of their positions.
+    /// Secret for the names of literals; None: names follow from their positions.
     pub(crate) marks: Option<&'s Marks>,
     /// Bindings of the document itself.
     pub(crate) own: Adapters,
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
         self.problems.add(code, at, message, hint);
     }
 
-    /// The place of a part of a text, where it is written as it is.
+    /// Returns the position of a part of a text, if the part is written as it is.
     pub(crate) fn spot(&self, node: &Node, part: &str) -> Range<usize> {
         let written = self.source.get(node.at.clone()).unwrap_or_default();
         match written.find(part) {
@@ -118,7 +118,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A number, or text that is one.
+    /// Reads a number, or text that is one.
     pub(crate) fn number(&mut self, node: &Node, what: &str) -> Option<f64> {
         let found = match &node.kind {
             Kind::Number(number) => number.as_f64(),
@@ -148,7 +148,7 @@ impl Reader<'_, '_> {
         fits.then_some(number as u32)
     }
 
-    /// `30`, `"30s"`, `"500ms"`, `"2m"`, `"1h"`; a bare number is seconds.
+    /// Reads `30`, `"30s"`, `"500ms"`, `"2m"` or `"1h"`; a bare number is seconds.
     pub(crate) fn duration_ms(&mut self, node: &Node, what: &str) -> Option<u64> {
         let found = match &node.kind {
             Kind::Number(number) => number.as_f64().map(|seconds| seconds * 1_000.0),
@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
         found.map(|ms| ms as u64)
     }
 
-    /// Reads one of a few words.
+    /// Reads one of several words.
     pub(crate) fn choice<T: Copy>(&mut self, node: &Node, what: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, what)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -209,7 +209,7 @@ impl Reader<'_, '_> {
         self.problems.add(code, &entry.at, format!("{what} has no key `{}`", entry.key), hint);
     }
 
-    /// Refuses keys that authors know from other engines, with a hint at what to write instead.
+    /// Refuses keys of other engines, with a hint at the equivalent here.
     pub(crate) fn elsewhere<'n>(
         &mut self,
         entries: &'n [Entry],

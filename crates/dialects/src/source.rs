@@ -1,4 +1,4 @@
-//! A definition's text without the secrets in it.
+//! The text of a definition without its secrets.
 
 use crate::manifest::Manifest;
 use crate::playbook::keychain::plain;
@@ -57,7 +57,7 @@ pub(crate) fn stored(text: &str, written: &[Written]) -> String {
     Redactor::new(written.iter().map(|found| found.value.as_str())).text(&kept).into_owned()
 }
 
-/// The manifest is stored as well: what it quotes from the text has no secrets in it.
+/// Redacts the manifest, which is stored as well and may quote the text.
 pub(crate) fn redact(manifest: &mut Manifest, written: &[Written]) {
     if written.is_empty() {
         return;

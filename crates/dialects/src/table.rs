@@ -18,12 +18,12 @@ use windlass_views::DialectView;
 #[derive(Clone, Copy)]
 pub struct Dialect {
     pub(crate) name: &'static str,
-    /// Describes the shape in one clause, to an author whose document has none.
+    /// Describes the shape in one clause, for an author whose document has no known shape.
     pub(crate) shape: &'static str,
     pub(crate) has_shape: fn(&Node) -> bool,
     /// Builds the view of an execution in the words of the dialect.
     pub(crate) view: &'static DialectView,
-    /// Nets of compilers before this number are replaced by what the text compiles to now.
+    /// Nets of compilers before this number are replaced by the Nets that the text compiles to now.
     pub(crate) nets_since: u32,
     /// `None`: the shape is known, and definitions of it are refused.
     pub(crate) compiler: Option<Compiler>,
@@ -142,7 +142,7 @@ impl Serialize for Dialect {
     }
 }
 
-/// Whether the document, or the `spec` in it, has the key.
+/// Returns whether the document, or the `spec` in it, has the key.
 pub(crate) fn has_key(root: &Node, key: &str) -> bool {
     let inner = root.get("spec").filter(|spec| spec.is_map()).unwrap_or(root);
     root.get(key).is_some() || inner.get(key).is_some()

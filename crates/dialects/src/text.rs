@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::ops::Range;
 use windlass_expr::{CompileError, Expr, Read, Template};
 
-/// Events go by these names in older playbooks.
+/// Names of events in older playbooks, and the current names.
 const EVENT_NAMES: [(&str, &str); 2] = [("call.done", "step.done"), ("call.error", "step.failed")];
 
 impl Reader<'_, '_> {
-    /// A condition: text, or a boolean for one that is settled.
+    /// Reads a condition: text, or a boolean for a constant one.
     pub(crate) fn condition(&mut self, node: &Node, what: &str) -> Option<Expr> {
         let source = match &node.kind {
             Kind::Bool(value) => value.to_string(),
@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The fields of a map whose values may hold templates.
+    /// Reads the fields of a map whose values may have templates.
     pub(crate) fn tree(&mut self, node: &Node, what: &str) -> Tree {
         match self.map(node, what) {
             Some(entries) => self.fields(entries),
@@ -71,8 +71,8 @@ impl Reader<'_, '_> {
         self.problems.add("E0114", &at, format!("bad expression: {}", error.message), repair(error));
     }
 
-    /// The text up to the error is looked for in what was written: quotes, block indents and folds move it. First
-    /// its whole line is tried, then its tag alone.
+    /// Finds the text up to the error in the source, where quotes, block indents and folds move it. First its whole
+    /// line is tried, then its tag alone.
     fn place(&self, node: &Node, error: &CompileError) -> Range<usize> {
         let text = node.text().unwrap_or_default();
         let written = self.source.get(node.at.clone()).unwrap_or_default();
@@ -108,7 +108,7 @@ fn repair(error: &CompileError) -> Option<String> {
         return names::hint(name, windlass_expr::test_names()).or_else(listed);
     }
     let line = error.source_text.lines().nth(error.line - 1).unwrap_or_default();
-    // The second of two bars is where a filter's name is missed.
+    // A missing filter name is reported at the second of two bars.
     let before = error.column.saturating_sub(2);
     let bars = error.column > 1 && line.chars().skip(before).take(2).eq(['|', '|']);
     let rest: String = line.chars().skip(if bars { before } else { error.column - 1 }).collect();
@@ -124,7 +124,7 @@ fn repair(error: &CompileError) -> Option<String> {
     Some(slip.unwrap_or("an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`").to_owned())
 }
 
-/// Only a condition that reads the event can mean the event's name.
+/// Replaces old names of events, in conditions that read the event.
 fn renamed(expr: Expr) -> Expr {
     if !expr.reads().iter().any(|read| read.root == "event") {
         return expr;

@@ -1,5 +1,5 @@
-//! The words of the language: the keys of every map, tiers, port families and their capabilities. The parser refuses a key
-//! that is not here, and the JSON Schema is made of these tables.
+//! The vocabulary of the language: the keys of every map, tiers, port families and their capabilities. The parser
+//! refuses a key that is not here, and the JSON Schema is generated from these tables.
 
 use super::model::Tier;
 use crate::read::{Key, key};

@@ -14,7 +14,7 @@ use windlass_kernel::net::{
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{OnUnmatched, Pipeline, Task};
 
-/// Ends the name of the step that waits for the approval of an action. No action has such a name.
+/// Suffix of the name of the step that waits for the approval of an action. No action has such a name.
 const APPROVAL: &str = ":approval";
 
 /// Root of the outputs of actions in templates: `actions.ID.output`.
@@ -55,7 +55,7 @@ fn approvals(workflow: &Workflow) -> BTreeMap<usize, StepId> {
     gated.zip(workflow.actions.len()..).map(|((place, _), step)| (place, id(step))).collect()
 }
 
-/// Without dependencies, each action is followed by the next one in order.
+/// Returns the actions after each action. Without dependencies, each is followed by the next one in order.
 fn followers(workflow: &Workflow, index: &Index<'_>) -> Vec<Vec<usize>> {
     let count = workflow.actions.len();
     if !workflow.is_graph() {
@@ -106,7 +106,7 @@ impl Lowering<'_> {
         step
     }
 
-    /// The approval before an action. A person decides about it before the action is dispatched.
+    /// Builds the approval before an action. A person decides about it before the action is dispatched.
     fn approval(&self, place: usize) -> Step {
         let action = &self.workflow.actions[place];
         let message =
@@ -123,12 +123,12 @@ impl Lowering<'_> {
         step
     }
 
-    /// The step that control reaches first on its way to an action.
+    /// Returns the step that control reaches first on its way to an action.
     fn entry(&self, place: usize) -> StepId {
         self.approvals.get(&place).copied().unwrap_or(id(place))
     }
 
-    /// The actions whose outputs the inputs of an action and of its hook read.
+    /// Returns the actions whose outputs the inputs of an action and of its hook read.
     fn reads(&self, action: &Action) -> Vec<StepId> {
         let reads = inputs(action)
             .flat_map(|input| &input.reads)
@@ -143,7 +143,7 @@ fn inputs(action: &Action) -> impl Iterator<Item = &Input> {
     std::iter::once(&action.input).chain(action.compensation.iter().map(|hook| &hook.input))
 }
 
-/// The tier, unless people take no part.
+/// Returns the tier, unless people take no part.
 fn tier(action: &Action) -> Option<String> {
     (action.tier != Tier::Auto).then(|| action.tier.word().to_owned())
 }
@@ -162,7 +162,8 @@ fn hook(action: &str, compensation: &Compensation) -> Hook {
     }
 }
 
-/// The work of an operation: one task of that kind, which an adapter replaces by a tool. `key` follows the id of the run in the idempotency key.
+/// Builds the work of an operation: one task of that kind, which an adapter replaces by a tool. `key` follows the id
+/// of the run in the idempotency key.
 fn pipeline(operation: &str, input: &Input, args_schema: Option<Value>, key: String) -> Work {
     let pipeline = Pipeline {
         args: input.fields.clone(),

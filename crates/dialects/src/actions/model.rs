@@ -21,7 +21,7 @@ pub(super) struct Workflow {
 }
 
 impl Workflow {
-    /// Whether dependencies decide what runs next, and not the order alone.
+    /// Returns whether dependencies determine the next actions, and not the order alone.
     pub(super) fn is_graph(&self) -> bool {
         self.actions.iter().any(|action| action.depends_on.is_some())
     }
@@ -55,7 +55,7 @@ impl Tier {
         }
     }
 
-    /// Whether a person has to approve the action before it is dispatched.
+    /// Returns whether a person has to approve the action before it is dispatched.
     pub(super) fn is_gated(self) -> bool {
         match self {
             Tier::Auto | Tier::Assisted => false,
@@ -72,7 +72,7 @@ pub(super) struct Action {
     pub(super) operation: Name,
     pub(super) tier: Tier,
     pub(super) input: Input,
-    /// `None` where the document has no such key.
+    /// `None` if the document has no such key.
     pub(super) depends_on: Option<Vec<Name>>,
     pub(super) retry: Retry,
     pub(super) timeout_ms: u64,

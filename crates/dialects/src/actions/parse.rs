@@ -16,7 +16,7 @@ const NAME_MAX: usize = 255;
 /// Actions of one workflow: far more than people approve and read.
 const ACTIONS_MAX: usize = 5_000;
 
-/// A key that has a value.
+/// Returns the value of a key, if it has one.
 fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.get(key).filter(|value| !value.is_null())
 }
@@ -75,7 +75,7 @@ fn schema_version(root: &Node, reader: &mut Reader<'_, '_>) -> Option<i64> {
     None
 }
 
-/// A whole number that is written as a number.
+/// Returns a whole number that is written as a number.
 fn integer(node: &Node) -> Option<i64> {
     match &node.kind {
         Kind::Number(number) => number.as_i64(),

@@ -14,9 +14,9 @@ pub(super) const KINDS: [&str; 4] =
 const ROBOTICS: [&str; 3] =
     ["HazardousZoneNoSelfApproval", "SafetyClassifiedZoneDualApproval", "RemoteEstopRequesterSeparation"];
 
-/// Rules of one document; more are written by programs, and each is checked for every answer.
+/// Maximum number of rules of one document: each is checked for every answer.
 const CONSTRAINTS_MAX: usize = 100;
-/// Entries of one rule, and characters of each of them.
+/// Maximum number of entries of one rule, and of characters of each of them.
 const ENTRIES_MAX: usize = 100;
 const TEXT_MAX: usize = 255;
 

@@ -1,5 +1,5 @@
-//! The language as a JSON Schema, for editors. It refuses nothing that the parser accepts; the parser sees more, such as
-//! the order of the actions.
+//! The language as a JSON Schema, for editors. It refuses nothing that the parser accepts; the parser also checks
+//! other rules, such as the order of the actions.
 
 use super::language::{
     ACTION, COMPENSATION, COMPLETION_MODES, CONSTRAINT, POLICY, PORT_FAMILIES, RETRY, ROOT, TIERS,
@@ -34,7 +34,7 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// A map with these keys and no other. A key without a value is as good as no key.
+/// Returns the schema of a map with these keys and no other. A key without a value counts as absent.
 fn closed(keys: &[Key], value: fn(&str) -> Value) -> Value {
     let property = |key: &Key| {
         let mut schema = value(key.name);
@@ -123,7 +123,7 @@ fn optional_text(max: usize) -> Value {
     json!({ "type": ["string", "null"], "maxLength": max })
 }
 
-/// The parser reads a text of digits as a number.
+/// Returns the schema of a number: the parser reads a text of digits as one.
 fn number() -> Value {
     json!({ "type": ["number", "string", "null"], "minimum": 0 })
 }

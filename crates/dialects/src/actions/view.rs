@@ -43,7 +43,7 @@ struct RunView<'v> {
     history: &'v History,
     leases: &'v Leases,
     newest: BTreeMap<StepId, &'v Firing>,
-    /// Approvals that were asked for, by the actions that they precede.
+    /// Approvals that were requested, by the actions that they precede.
     approvals: BTreeMap<StepId, &'v Firing>,
 }
 
@@ -74,7 +74,7 @@ impl RunView<'_> {
         entry
     }
 
-    /// An action that was never started is cancelled once nothing new is scheduled.
+    /// Returns the status of an action. One that was never started is cancelled once nothing new is scheduled.
     fn action_status(&self, firing: Option<&Firing>) -> &'static str {
         let Some(firing) = firing else {
             return match self.history.state().phase() {
@@ -90,7 +90,7 @@ impl RunView<'_> {
         }
     }
 
-    /// Between two attempts an action stays Running.
+    /// Returns the status of a live action, which stays Running between two attempts.
     fn live_status(&self, firing: &Firing) -> &'static str {
         let started = firing.attempts > 1 || self.leases.contains_key(&firing.run);
         match self.history.state().run(firing.run).map(|run| run.state.kind()) {

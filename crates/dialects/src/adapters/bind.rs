@@ -42,7 +42,7 @@ pub fn limit_inline(net: &Net, bytes: usize) -> Result<Net, NetError> {
     Net::new(spec)
 }
 
-/// Applies the bindings that a definition has itself; what they do not bind is left to the adapters file.
+/// Applies the bindings of a definition itself; the adapters file may bind the remaining calls.
 pub(crate) fn bind_own(net: Net, own: &Adapters, at: &Range<usize>, problems: &mut Problems) -> Option<Net> {
     if own.is_empty() {
         return Some(net);
@@ -80,7 +80,7 @@ fn spec_of(work: &Work) -> Option<&Value> {
     }
 }
 
-/// Kinds of the tasks of a pipeline, read without the rest of it.
+/// Returns the kinds of the tasks of a pipeline, without reading the rest of it.
 fn kinds(spec: &Value) -> impl Iterator<Item = &str> {
     let tasks = spec.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     tasks.iter().filter_map(|task| task.get("kind")?.as_str())
@@ -164,7 +164,7 @@ impl Binder<'_> {
     }
 }
 
-/// Arguments of a call: its `args`, and every other field by its name.
+/// Returns the arguments of a call: its `args`, and every other field by its name.
 fn arguments(mut config: Map<String, Value>) -> Map<String, Value> {
     let mut args = Map::new();
     for key in ["args", "input"] {
@@ -181,7 +181,7 @@ fn reads_keychain(args: &Value) -> bool {
 }
 
 impl Binding {
-    /// Estimate of the bytes that one use adds to a Net.
+    /// Returns an estimate of the bytes that one use adds to a Net.
     fn bytes(&self) -> usize {
         let config: usize = self.config.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
         let keychain = serde_json::to_string(&self.keychain).map_or(0, |text| text.len());

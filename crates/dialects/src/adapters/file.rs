@@ -6,7 +6,7 @@ use crate::document;
 use crate::read::Reader;
 use crate::source;
 
-/// Names the tokens that bindings of the file fetch and keep.
+/// Name under which tokens of bindings of the file are cached.
 const PLACE: &str = "adapters";
 
 /// An adapters file after it was read.

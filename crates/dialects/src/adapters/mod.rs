@@ -1,8 +1,9 @@
 //! Bindings: the tool that runs an operation of actions, or a kind of tool that is not built in.
 //!
-//! A definition has bindings under `adapters`, and an adapters file has them for every definition of a server. Those of the
-//! definition are applied when it is compiled. What they leave unbound is listed in the manifest, and the file binds it when
-//! an execution starts. Either way a task of the Net is replaced, so an execution keeps its bindings for life.
+//! A definition has bindings under `adapters`, and an adapters file has them for every definition of a server. Those
+//! of the definition are applied when it is compiled. The remaining calls are listed in the manifest, and the file
+//! binds them when an execution starts. In both cases a task of the Net is replaced, so an execution never changes its
+//! bindings.
 
 mod bind;
 mod file;
@@ -141,7 +142,7 @@ impl Unbound {
     }
 }
 
-/// Whether tasks of this kind run without a binding.
+/// Returns whether tasks of this kind run without a binding.
 pub(crate) fn is_built_in(kind: &str) -> bool {
     Tool::named(kind).is_some() || kind == CHILD_KIND || kind == WORKER_KIND
 }

@@ -112,7 +112,7 @@ fn check_reads(reads: &[Read], at: &Range<usize>, reader: &mut Reader<'_, '_>) {
     }
 }
 
-/// The key is what makes a repeated call safe, so no binding replaces it.
+/// Refuses a binding that replaces the header of the key, which makes a repeated call safe.
 fn check_header(node: &Node, reader: &mut Reader<'_, '_>) {
     let places = [Some(node), node.get("spec")].into_iter().flatten();
     let headers = places.filter_map(|place| place.get("headers")).flat_map(Node::entries);
@@ -123,7 +123,7 @@ fn check_header(node: &Node, reader: &mut Reader<'_, '_>) {
     }
 }
 
-/// A stored definition gets the arguments of the call as its inputs.
+/// Reads a binding to a stored definition, which gets the arguments of the call as its inputs.
 fn workflow(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
     let path = plain_field(entry, &OTHERS[0], "name", reader)?;
     let mut config = Map::from_iter([("path".to_owned(), path)]);
@@ -150,7 +150,7 @@ fn worker(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
     Some(Binding { kind: WORKER_KIND.to_owned(), config, timeout_ms: None, keychain: Vec::new() })
 }
 
-/// The only field of a binding that must be there; a name, and no template.
+/// Reads the only required field of a binding: a name, and no template.
 fn plain_field(entry: &Entry, row: &ToolRow, key: &str, reader: &mut Reader<'_, '_>) -> Option<Value> {
     let (kind, node) = (row.kind, &entry.value);
     let known: Vec<Key> =

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windlass_expr::has_tags;
 
-/// A definition is written by people; artifacts are for data.
+/// Maximum size of a definition. People write definitions; larger data belongs in artifacts.
 const BYTES_MAX: usize = 4 << 20;
 /// Keys and values, those that aliases repeat included: 5,000 steps of twenty values each.
 const NODES_MAX: usize = 100_000;
@@ -23,7 +23,7 @@ const TEMPLATES_BYTES_MAX: usize = 1 << 20;
 /// Maximum depth, below the depth at which templates are refused.
 const DEPTH_MAX: usize = 64;
 
-/// `None` when there is no tree to go on with; why is among the problems.
+/// Builds the tree; `None` when there is none, for the reason among the problems.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
     if text.len() > BYTES_MAX {
         let message = format!("the document has {} bytes; {BYTES_MAX} are allowed", text.len());
@@ -80,7 +80,7 @@ fn nested_too_deep() -> String {
     format!("the document is nested more than {DEPTH_MAX} deep")
 }
 
-/// Whether a text is meant as JSON: an object, or a list of them.
+/// Returns whether a text is meant as JSON: an object, or a list of objects.
 fn is_json_like(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
 }
@@ -131,7 +131,7 @@ struct Weight {
 }
 
 impl Weight {
-    /// A value without those in it.
+    /// Returns the weight of a value without those in it.
     fn of(node: &Node) -> Weight {
         let template = node.text().filter(|text| has_tags(text));
         Weight {
@@ -299,7 +299,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         self.place(node)
     }
 
-    /// Puts a value where the document has it.
+    /// Adds a value at its place in the document.
     fn place(&mut self, node: Node) -> Result<(), Stop> {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
@@ -332,7 +332,7 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 }
 
-/// `<<: *base` lays the entries of other maps under those of this one.
+/// Merges the entries of other maps under those of this one, for `<<: *base`.
 fn merge(entries: &mut Vec<Entry>, mut keys: BTreeSet<String>) {
     let Some(place) = entries.iter().position(|entry| entry.key == "<<") else { return };
     let base = entries.remove(place).value;

@@ -1,5 +1,5 @@
-//! Advice about routes that do what the language says and seldom what an author meant: a branch that continues after a
-//! failure, and a step that runs once for each branch that reaches it.
+//! Advice about routes that follow the rules of the language and that an author seldom intends: a branch that
+//! continues after a failure, and a step that runs once for each branch that reaches it.
 
 use super::check::positions;
 use super::model::{ArcDef, Playbook, StepDef, TaskDef};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::{FailureMode, RouterMode};
 use windlass_protocol::{Action, OnUnmatched};
 
-/// Steps named at most.
+/// Maximum number of steps that are named.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn advise(playbook: &Playbook, problems: &mut Problems) {
@@ -23,7 +23,7 @@ pub(super) fn advise(playbook: &Playbook, problems: &mut Problems) {
 /// Steps of a playbook whose branches are compared. Larger ones are written by programs.
 const STEPS_MAX: usize = 500;
 
-/// One piece of advice for the playbook, at the first such arc: most playbooks have many of them.
+/// Adds one piece of advice for the playbook, at the first such arc: most playbooks have many of them.
 fn after_failures(playbook: &Playbook, problems: &mut Problems) {
     let arcs = playbook.steps.iter().filter(|step| can_fail(step));
     let mut arcs = arcs.filter_map(|step| Some((step, taken_after_failure(step)?)));
@@ -52,7 +52,7 @@ fn can_fail(step: &StepDef) -> bool {
     step.tasks.iter().any(|task| task.task.kind != "noop" && !continues(task))
 }
 
-/// Whether every outcome of the task continues.
+/// Returns whether every outcome of the task continues.
 fn continues(task: &TaskDef) -> bool {
     let rules = &task.task.rules;
     let all = rules.iter().all(|rule| matches!(rule.action, Action::Continue | Action::Break));
@@ -60,7 +60,7 @@ fn continues(task: &TaskDef) -> bool {
     all && (has_else || task.task.on_unmatched == OnUnmatched::Continue)
 }
 
-/// The first arc without a guard that a failure takes, unless an arc before it takes failures.
+/// Returns the first arc without a guard that a failure takes, unless an arc before it takes failures.
 fn taken_after_failure(step: &StepDef) -> Option<&ArcDef> {
     let place = step.arcs.iter().position(|arc| arc.guard.is_none())?;
     let before = &step.arcs[..place];
@@ -74,7 +74,7 @@ fn may_take_failure(arc: &ArcDef) -> bool {
         .is_some_and(|guard| ["failed", "error"].iter().any(|word| guard.source().contains(word)))
 }
 
-/// Steps at which branches of one fan-out meet. Each token runs the step once unless the step joins them.
+/// Reports steps at which branches of one fan-out meet. Each token runs the step once unless the step joins them.
 fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
     let index = positions(playbook);
     let targets = |place: usize| -> Vec<usize> {
@@ -90,7 +90,7 @@ fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
             targets(place).into_iter().map(|to| reach(to, place, &targets)).collect();
         let shared = |at: &usize| branches.iter().filter(|branch| branch.contains(at)).count() > 1;
         let all: BTreeSet<usize> = branches.iter().flatten().copied().filter(shared).collect();
-        // Only where branches meet: later steps are reached as often for that reason.
+        // Only steps where branches meet: later steps are reached as often for that reason.
         let later: BTreeSet<usize> = all.iter().flat_map(|from| targets(*from)).collect();
         let joins = |at: usize| playbook.steps[at].join_all.is_some();
         for at in all.difference(&later).filter(|at| Some(*at) != last && !joins(**at)) {
@@ -106,7 +106,7 @@ fn reached_twice(playbook: &Playbook, problems: &mut Problems) {
     }
 }
 
-/// Steps that a token at `start` may reach without passing `fork` again.
+/// Returns the steps that a token at `start` may reach without passing `fork` again.
 fn reach(start: usize, fork: usize, targets: &dyn Fn(usize) -> Vec<usize>) -> BTreeSet<usize> {
     let mut found = BTreeSet::from([start]);
     let mut open = vec![start];

@@ -1,4 +1,4 @@
-//! Inputs and context keys whose bare names mean something else: a step, a task, a part of the event.
+//! Inputs and context keys whose bare names have another meaning: a step, a task, a part of the event.
 
 use super::model::{Playbook, StepDef};
 use crate::diagnostic::Problems;
@@ -35,7 +35,7 @@ pub(super) fn check(playbook: &Playbook, root: &Node, problems: &mut Problems) {
     }
 }
 
-/// Names that expressions read bare, and what each means.
+/// Returns the names that expressions read bare, with the meaning of each.
 fn meanings(playbook: &Playbook) -> BTreeMap<&str, &'static str> {
     let steps: BTreeSet<&str> = playbook.steps.iter().map(|step| step.name.text.as_str()).collect();
     let mut meanings = BTreeMap::new();

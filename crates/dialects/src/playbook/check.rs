@@ -63,7 +63,7 @@ fn jumps(step: &StepDef, problems: &mut Problems) {
     }
 }
 
-/// The label a jump from the task at `place` means.
+/// Returns the label that a jump from the task at `place` refers to.
 pub(super) fn target<'l>(to: &str, labels: &[&'l str], place: usize) -> Option<&'l str> {
     let named = labels.iter().find(|label| **label == to).copied();
     let previous = || PREVIOUS.contains(&to).then(|| labels.get(place.checked_sub(1)?).copied()).flatten();

@@ -1,4 +1,5 @@
-//! Playbooks that a playbook starts, as far as it names them by text: what a template names shows only at run time.
+//! Playbooks that a playbook starts, as far as it names them literally: a name from a template is known only at run
+//! time.
 
 use super::model::{Playbook, TaskDef};
 use crate::diagnostic::{ErrorAt, Problems, place_errors};
@@ -30,7 +31,7 @@ fn child(def: &TaskDef) -> Option<((String, Option<u32>), ErrorAt)> {
     Some(((path.to_owned(), version(def).ok().flatten()), error))
 }
 
-/// The tasks' versions must be ones that could exist.
+/// Checks that the versions of tasks can exist.
 pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
     for def in playbook.steps.iter().flat_map(|step| &step.tasks) {
         if let (Some(path), Err(written)) = (path(def), version(def)) {

@@ -1,5 +1,5 @@
-//! The keychain: credentials that are resolved before the first step. Names in it are read here; values are in the
-//! encrypted store, and literal ones are handed out to be put there.
+//! The keychain: credentials that are resolved before the first step. It has names only; values are in the encrypted
+//! store, and literal ones are returned to be stored there.
 
 mod check;
 
@@ -115,7 +115,7 @@ struct Form<'f, 's, 'p> {
 }
 
 impl Form<'_, '_, '_> {
-    /// A field that must be there, under its first name.
+    /// Reads a required field, under its first name.
     fn needed(&mut self, entry: &Node, keys: &[&str]) -> Option<Value> {
         match self.reader.aliased(entry, keys).filter(|node| !node.is_null()) {
             Some(node) => Some(self.field(keys[0], node)),
@@ -134,7 +134,7 @@ impl Form<'_, '_, '_> {
         Some(entries.iter().map(|Entry { key, value, .. }| (key.clone(), self.field(key, value))).collect())
     }
 
-    /// The value of a field: a template as it is, a handle, or a literal that becomes one.
+    /// Reads the value of a field: a template as it is, a handle, or a literal that becomes one.
     fn field(&mut self, path: &str, node: &Node) -> Value {
         if let Some(name) = handle(node) {
             if check_name(name).is_err() {
@@ -169,7 +169,7 @@ impl Form<'_, '_, '_> {
         node.json()
     }
 
-    /// Moves into the store, unless the field is no secret.
+    /// Moves a literal into the store, unless the field is not a secret.
     fn literal(&mut self, path: &str, node: &Node, value: String) -> Value {
         let last = path.rsplit('/').next().unwrap_or(path);
         if is_public_field(last) {
@@ -189,14 +189,14 @@ impl Form<'_, '_, '_> {
         json!({ SECRET: secret })
     }
 
-    /// A plain text that is no secret.
+    /// Reads a plain text that is not a secret.
     fn text(&mut self, node: &Node, what: &str) -> Option<Value> {
         self.reader.text(node, what)?;
         Some(self.template(node))
     }
 }
 
-/// `{$secret: NAME}`, which is also what takes the place of a literal in the stored text.
+/// Reads `{$secret: NAME}`, which also replaces a literal in the stored text.
 pub(crate) fn handle(node: &Node) -> Option<&str> {
     match node.entries() {
         [entry] if entry.key == SECRET => entry.value.text(),
@@ -204,7 +204,7 @@ pub(crate) fn handle(node: &Node) -> Option<&str> {
     }
 }
 
-/// A name of a secret out of other names.
+/// Returns a name of a secret made of other names.
 pub(crate) fn plain(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "_-./".contains(c) { c } else { '-' };
     name.chars().map(allowed).collect()
@@ -236,7 +236,7 @@ fn api_key(entry: &Node, form: &mut Form<'_, '_, '_>) -> Option<KeySource> {
     Some(KeySource::Fields { fields: found })
 }
 
-/// Without another name it is the secret with the name of the entry.
+/// Reads an entry for a stored secret. Without another name it is the secret with the name of the entry.
 fn stored(entry: &Node, form: &mut Form<'_, '_, '_>) -> Option<KeySource> {
     let provider = provider(entry, form)?;
     let named = form.reader.aliased(entry, &["secret", "credential"]).or_else(|| entry.get("name"))?;
@@ -283,7 +283,7 @@ impl Form<'_, '_, '_> {
         self.fields(entry, "map")
     }
 
-    /// Fields whose values are names, not secrets.
+    /// Reads fields whose values are names, not secrets.
     fn named_map(&mut self, entry: &Node) -> Option<Map<String, Value>> {
         let node = self.present_map(entry)?;
         let entries = self.reader.map(node, "`map` of a keychain entry")?;

@@ -1,7 +1,7 @@
-//! The words of the language: every map's keys with what they are for, and every choice among words.
+//! The vocabulary of the language: the keys of every map with their meanings, and every choice among words.
 //!
-//! The parser refuses a key that is not here, and the JSON Schema is made of these tables, so that neither knows a word
-//! that the other does not.
+//! The parser refuses a key that is not here, and the JSON Schema is generated from these tables, so that both always
+//! know the same words.
 
 pub(crate) use crate::read::Key;
 use crate::read::key;
@@ -334,7 +334,7 @@ pub(crate) const KEYS_BUILT_IN_ELSEWHERE: [&str; 4] =
 const WAITS: &str = "How other engines wait for the playbook";
 const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its result is the playbook's";
 
-/// Tools that start or name something else; no worker runs them.
+/// Tools that start or name another definition; no worker runs them.
 const CALLS: [ToolRow; 2] = [
     ToolRow {
         kind: "playbook",

@@ -16,7 +16,7 @@ use windlass_kernel::net::{
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Action, Key, Pipeline, Task};
 
-/// The playbook has been checked: every name in it leads somewhere.
+/// Lowers a playbook that has been checked: every name in it exists.
 pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net> {
     let ids: Ids<'_> = positions(playbook)
         .into_iter()
@@ -81,7 +81,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>, results: &WantedResul
     step
 }
 
-/// Loops whose results, or whose whole outputs, something reads.
+/// Loops whose results, or whose whole outputs, are read.
 struct WantedResults<'p> {
     names: BTreeSet<&'p str>,
     all: bool,
@@ -124,7 +124,7 @@ fn work(playbook: &Playbook, def: &StepDef) -> Work {
     alone.unwrap_or_else(|| Work::task(pipeline(playbook, def, keychain)))
 }
 
-/// A playbook alone in a step is another execution; with rules or patches around it, it is a task like others.
+/// Returns the work of a step that only starts a playbook; with rules or patches, the start is a task like others.
 fn child(def: &StepDef) -> Option<Work> {
     let [TaskDef { task, .. }] = &def.tasks[..] else { return None };
     if task.kind != "playbook" || !task.rules.is_empty() || !def.set_ctx.fields.is_empty() {
@@ -171,7 +171,7 @@ fn resolved(task: &Task, labels: &[&str], place: usize) -> Task {
     task
 }
 
-/// The steps whose results the templates of the pipeline name.
+/// Returns the steps whose results the templates of the pipeline name.
 fn reads(def: &StepDef, ids: &Ids<'_>) -> Vec<StepId> {
     let own = |read: &&Read| read.root != def.name.text;
     let patch = def.set_ctx.reads.iter().filter(own);

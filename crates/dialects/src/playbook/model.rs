@@ -43,7 +43,7 @@ pub(super) struct Executor {
     pub(super) templates: Templates,
     /// Policy of steps without one of their own.
     pub(super) timeout_ms: Option<u64>,
-    /// A longer value is kept as an artifact.
+    /// Length in bytes above which a value is stored as an artifact.
     pub(super) inline_bytes: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct StepDef {
     pub(super) repeat: Option<LoopSpec>,
     pub(super) tasks: Vec<TaskDef>,
     pub(super) set_ctx: Tree,
-    /// A longer result is kept as an artifact.
+    /// Length in bytes above which the result is stored as an artifact.
     pub(super) inline_bytes: Option<usize>,
     pub(super) mode: RouterMode,
     pub(super) arcs: Vec<ArcDef>,

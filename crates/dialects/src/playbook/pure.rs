@@ -1,4 +1,4 @@
-//! Steps that need no worker: routing and context patches that the kernel decides itself.
+//! Steps that need no worker: routing and context patches that the kernel evaluates itself.
 
 use super::model::{StepDef, TaskDef};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ const WORKERS: [&str; 13] = [
 /// Facts of the kernel about an iteration, apart from the item.
 const ITERATION: [&str; 6] = ["index", "first", "last", "_index", "_first", "_last"];
 
-/// The step's work, when no worker is needed for it.
+/// Returns the step's work, if it needs no worker.
 pub(super) fn pure(step: &StepDef) -> Option<Work> {
     if !step.tasks.iter().all(is_plain_noop) {
         return None;
@@ -37,7 +37,7 @@ pub(super) fn pure(step: &StepDef) -> Option<Work> {
         .filter_map(|task| task.task.rules.first().map(|rule| (&rule.set_ctx, &task.rule_reads)));
     let mut written: Map<String, Value> = Map::new();
     for (fields, reads) in rules.chain([(&step.set_ctx.fields, &step.set_ctx.reads)]) {
-        // A patch is rendered as one: what reads an earlier part of it needs the worker's order.
+        // The keys of a patch are rendered at once: a key that reads an earlier one needs the worker's order.
         let sees_earlier =
             |read: &Read| !written.is_empty() && (read.root == "ctx" || written.contains_key(&read.root));
         if reads.iter().any(|read| needs_worker(step, read) || sees_earlier(read)) {

@@ -1,5 +1,5 @@
-//! Names in expressions that nothing has: typing errors in inputs, steps, events and fields of results. They are null when the
-//! playbook runs, so each is a warning at its place.
+//! Names in expressions that do not exist: typing errors in inputs, steps, events and fields of results. They are null
+//! when the playbook runs, so each is a warning at its position.
 
 use super::model::{Playbook, StepDef};
 use super::summary;
@@ -71,7 +71,8 @@ struct Names<'p> {
     left: Cell<u32>,
 }
 
-/// Unknown names that are compared with known ones. Larger documents are written by programs, which make no slips.
+/// Number of unknown names that are compared with known ones. Larger documents are generated, and generators make no
+/// typing errors.
 const COMPARED_MAX: u32 = 1_000;
 
 impl<'p> Names<'p> {
@@ -145,7 +146,7 @@ impl<'p> Names<'p> {
         })
     }
 
-    /// A field of a result, where the tool determines the fields.
+    /// Checks a field of a result, if the tool determines the fields.
     fn field(&self, step: &str, key: &str) -> Option<Found> {
         let fields = fields(self.steps.get(step)?)?;
         let known = || fields.iter().chain(EVERY).copied();
@@ -153,7 +154,8 @@ impl<'p> Names<'p> {
             .then(|| (format!("the result of step `{step}` has no field `{key}`"), names::hint(key, known())))
     }
 
-    /// A bare name. Callers may send inputs and patches of any name, so only one that is nearly another is reported.
+    /// Checks a bare name. Callers may send inputs and patches of any name, so only one that is similar to another is
+    /// reported.
     fn root(&self, root: &str, tasks: &BTreeSet<&str>) -> Option<Found> {
         let is_known = ROOTS.iter().any(|(name, _)| *name == root)
             || self.inputs.contains(root)
@@ -176,14 +178,14 @@ impl<'p> Names<'p> {
     }
 }
 
-/// Bare names that only expressions of this step have: its tasks.
+/// Returns bare names that only expressions of this step have: its tasks.
 fn with_step(step: &StepDef) -> BTreeSet<&str> {
     step.tasks.iter().map(|task| task.task.label.as_str()).collect()
 }
 
 type Found = (String, Option<String>);
 
-/// The nearest name as a hint. Names of two letters are near to too many others.
+/// Returns the nearest name as a hint. Names of two letters are near to too many others.
 fn near<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     names::hint(wrong, known).filter(|hint| hint.starts_with("did"))
 }
@@ -194,12 +196,12 @@ fn fixed(root: &str, key: &str) -> Option<Found> {
         .then(|| (format!("`{root}` has no `{key}`"), names::hint(key, keys.iter().copied())))
 }
 
-/// Fields that the result of a step has, if the tool determines them.
+/// Returns the fields that the result of a step has, if the tool determines them.
 fn fields(step: &StepDef) -> Option<&'static [&'static str]> {
     if step.repeat.is_some() {
         return Some(LOOP_FIELDS);
     }
-    // Rules may let a step go on without a result, or with that of another task.
+    // Rules may let a step continue without a result, or with that of another task.
     let [task] = &step.tasks[..] else { return None };
     let kind = task.task.kind.as_str();
     FIELDS.iter().find(|(of, _)| *of == kind && task.task.rules.is_empty()).map(|(_, fields)| *fields)

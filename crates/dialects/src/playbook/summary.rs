@@ -1,6 +1,5 @@
 //! Reads of the final step in the summary that it gets as its arguments. Results of other steps are collected for it
-//! only
-//! if it reads them.
+//! only if it reads them.
 
 use super::model::{Playbook, StepDef};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Calls of workbook entries are replaced by what the entries say.
+//! Replacement of calls of workbook entries by the content of the entries.
 
 use super::model::{Name, Playbook, TaskDef};
 use crate::diagnostic::Problems;
@@ -43,7 +43,7 @@ const COPIED_MAX: usize = 4 << 20;
 /// Memory of a name that an expression reads, about.
 const READ_BYTES: usize = 64;
 
-/// About the memory that a copy of an entry takes.
+/// Returns the approximate memory of a copy of an entry.
 fn size(entry: &TaskDef) -> usize {
     let config: usize =
         entry.task.config.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
@@ -57,7 +57,8 @@ fn unknown(name: &str, at: &Range<usize>, entries: &BTreeMap<&str, &TaskDef>, pr
     problems.add("E0116", at, message, hint.or(Some("add it under `workbook`".to_owned())));
 }
 
-/// The caller's arguments win, key by key; so do its rules and its timeout, as a whole.
+/// Merges the entry into the caller. The caller's arguments have precedence, key by key; so do its rules and its
+/// timeout.
 fn replace(caller: &mut TaskDef, entry: &TaskDef) {
     let Task { label, config, rules, on_unmatched, timeout_ms, .. } = caller.task.clone();
     let mut task = Task { label, ..entry.task.clone() };

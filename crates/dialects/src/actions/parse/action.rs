@@ -10,7 +10,7 @@ use crate::read::{Name, Reader, Unknown, first_line};
 use serde_json::Value;
 use windlass_expr::Template;
 
-/// Time for an attempt that has none of its own.
+/// Timeout of an attempt without one of its own.
 const TIMEOUT_MS: u64 = 300_000;
 
 pub(super) fn action(item: &Node, head: Head, reader: &mut Reader<'_, '_>) -> Option<Action> {
@@ -97,7 +97,7 @@ fn tier(item: &Node, head: Head, what: &str, reader: &mut Reader<'_, '_>) -> Tie
     tier
 }
 
-/// The operation, or the capability in its place. Both are checked against the port family.
+/// Reads the operation, or the capability in its place. Both are checked against the port family.
 fn operation(item: &Node, head: Head, what: &str, reader: &mut Reader<'_, '_>) -> Option<Name> {
     let family = port_family(item, what, reader);
     let capability = given(item, "capability").and_then(|node| entity_verb(node, "capability", what, reader));
@@ -161,7 +161,7 @@ fn allowed(
     }
 }
 
-/// A name of two words with one colon between them.
+/// Reads a name of two words with one colon between them.
 fn entity_verb(node: &Node, key: &str, what: &str, reader: &mut Reader<'_, '_>) -> Option<Name> {
     let name = reader.name(node, &format!("`{key}` of {what}"))?;
     let word = |part: &str| !part.is_empty() && !part.contains(char::is_whitespace) && !part.contains(':');

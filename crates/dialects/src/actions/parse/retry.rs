@@ -10,8 +10,8 @@ use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 
 const ATTEMPTS_MAX: u32 = 10;
 
-/// The policy of an action without one: three attempts, after 1 and 2 seconds. It has no jitter, so that equal runs make
-/// equal decisions.
+/// Returns the policy of an action without one: three attempts, after 1 and 2 seconds. It has no jitter, so that equal
+/// runs make equal decisions.
 pub(super) fn usual() -> Retry {
     Retry {
         attempts_max: 3,
@@ -26,7 +26,7 @@ pub(super) fn usual() -> Retry {
     }
 }
 
-/// The policy of a compensation hook without one.
+/// Returns the policy of a compensation hook without one.
 pub(super) fn usual_of_hook() -> Retry {
     Retry { attempts_max: 2, max_ms: 10_000, ..usual() }
 }
@@ -62,7 +62,7 @@ pub(super) fn policy(node: &Node, what: &str, usual: Retry, reader: &mut Reader<
     Some(retry)
 }
 
-/// Entries of one list; more are written by programs.
+/// Maximum number of entries of one list.
 const ERRORS_MAX: usize = 100;
 
 /// Classes that are retried by default, or that `retryableErrors` can add, with their second names.
@@ -108,7 +108,7 @@ fn retryable_errors(node: &Node, label: &str, reader: &mut Reader<'_, '_>) -> Ve
     found
 }
 
-/// Codes are in capitals; anything else is the name of a class.
+/// Returns whether a word is a code: codes are in capitals, and anything else is the name of a class.
 fn is_code(word: &str) -> bool {
     word.chars().all(|sign| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_')
 }

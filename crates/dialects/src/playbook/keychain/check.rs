@@ -105,7 +105,7 @@ pub(crate) fn check_declared(
     }
 }
 
-/// Templates that the kernel evaluates, or whose values the worker stores.
+/// Checks templates that the kernel evaluates, or whose values the worker stores.
 fn stored(step: &StepDef, problems: &mut Problems) {
     let is_key = |read: &&Read| read.root == ROOT;
     let at = &step.name.at;
@@ -143,7 +143,7 @@ fn forbidden(at: &Range<usize>, place: &str, problems: &mut Problems) {
     );
 }
 
-/// A step that only starts another execution has no worker that could resolve a keychain.
+/// Refuses a keychain in a step that only starts another execution: it has no worker that could resolve it.
 fn lone_child(playbook: &Playbook, problems: &mut Problems) {
     let Some(step) = playbook.entry().filter(|_| !playbook.keychain.is_empty()) else { return };
     if let [task] = &step.tasks[..]
@@ -158,8 +158,8 @@ fn lone_child(playbook: &Playbook, problems: &mut Problems) {
     }
 }
 
-/// The entries that a step's pipeline carries: what its tools read, what those read, in the keychain's order. The first
-/// step carries all of them, so that a missing one is reported before a task runs.
+/// Returns the entries that a step's pipeline carries: those that its tools read and those that these read, in the
+/// keychain's order. The first step carries all of them, so that a missing one is reported before a task runs.
 pub(in crate::playbook) fn carried(playbook: &Playbook, step: &StepDef) -> Vec<Key> {
     let keys: Vec<&KeyDef> = playbook.keychain.iter().collect();
     let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, step));
@@ -210,7 +210,7 @@ fn reads(fields: &Map<String, Value>) -> Vec<Read> {
     Template::compile(&Value::Object(fields.clone())).map_or_else(|_| Vec::new(), |t| t.reads().to_vec())
 }
 
-/// `auth: NAME`, or `auth: {credential: NAME}`.
+/// Reads `auth: NAME`, or `auth: {credential: NAME}`.
 fn named(config: &Map<String, Value>) -> Option<String> {
     let auth = config.get("auth")?;
     let name =
