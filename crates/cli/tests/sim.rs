@@ -10,7 +10,7 @@ fn words(args: &[&str]) -> String {
 }
 
 #[test]
-fn the_same_seed_has_the_same_words_on_standard_output() {
+fn the_same_seed_prints_the_same_standard_output() {
     for args in
         [&["--seed", "7", "--executions", "50"][..], &["--system", "--seed", "7", "--executions", "10"]]
     {

@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         Some(number)
     }
 
-    /// A JSON Schema, as an object or as a text, that can be used within its bounds.
+    /// Reads a JSON Schema, as an object or as a text, that is within its bounds.
     pub(crate) fn json_schema(&mut self, node: &Node, what: &str) -> Option<Value> {
         let Some(schema) = schema_of(node) else {
             let message = format!("{what} is not a JSON Schema");

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_by_whoever_opens_the_folder() {
+    fn a_stored_artifact_is_read_by_every_handle_of_the_folder() {
         let home = tempfile::tempdir().expect("a folder");
         let kept = artifact(&json!({ "text": "käse", "n": 0.1 }));
         let artifacts = Artifacts::in_folder(home.path().join("deep/artifacts"));
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_is_gone_is_not_read() {
+    fn a_changed_or_missing_artifact_is_not_read() {
         let home = tempfile::tempdir().expect("a folder");
         let artifacts = Artifacts::in_folder(home.path());
         let kept = artifact(&json!([1, 2]));
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_for_all_together_is_divided_among_those_who_name_it() {
+    fn shared_artifacts_are_moved_to_the_tenants_whose_rows_name_them() {
         let home = tempfile::tempdir().expect("a folder");
         let artifacts = Artifacts::in_folder(home.path());
         let [both, one, none] = [json!(["b"]), json!(["o"]), json!(["n"])].map(|value| artifact(&value));
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_what_is_old_and_named_by_nothing() {
+    fn a_sweep_removes_old_artifacts_that_no_row_names() {
         let home = tempfile::tempdir().expect("a folder");
         let artifacts = Artifacts::in_folder(home.path());
         let [named, loose, fresh] = [json!(["n"]), json!(["l"]), json!(["f"])].map(|value| artifact(&value));

@@ -29,7 +29,7 @@ fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_continues_there() {
 }
 
 #[test]
-fn a_pipeline_that_is_killed_repeatedly_never_goes_back() {
+fn a_pipeline_that_is_killed_repeatedly_never_repeats_completed_tasks() {
     let place = Place::playing(FOUR);
     let mut args: &[&str] = &["run", "play.yaml"];
     for _ in 0..3 {

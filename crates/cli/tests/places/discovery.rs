@@ -38,7 +38,7 @@ fn the_owners_token_is_found_for_the_url_of_the_folders_server_alone() {
 }
 
 #[test]
-fn a_server_that_is_gone_leaves_the_folder_to_its_commands() {
+fn commands_open_the_folder_of_a_server_that_has_ended() {
     let host = Place::new();
     host.write("hello.yaml", &playbook("hello", HELLO));
     host.serve().kill();

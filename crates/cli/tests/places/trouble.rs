@@ -28,7 +28,7 @@ fn begun() -> (Place, Server, Place, Running) {
 }
 
 #[test]
-fn a_wrong_token_is_reported_with_the_way_to_a_good_one() {
+fn a_wrong_token_is_reported_with_the_way_to_get_a_valid_one() {
     let host = Place::new();
     let server = host.serve();
     let nobody = Place::new().variable("WINDLASS_URL", server.url());
@@ -152,7 +152,7 @@ fn a_server_that_is_killed_and_started_again_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_continues() {
+fn a_server_that_stays_unreachable_is_reported_with_the_command_to_continue() {
     let (host, server, place, running) = begun();
     let address = server.address().to_owned();
     server.kill();

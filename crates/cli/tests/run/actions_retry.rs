@@ -112,7 +112,7 @@ fn act_08_a_list_of_errors_replaces_the_usual_ones_and_unknown_errors_stay_retry
 }
 
 #[test]
-fn act_08_a_server_that_asks_for_patience_gets_it_within_the_cap() {
+fn act_08_the_delay_that_a_server_requests_is_respected_within_the_cap() {
     let answer = "429 Too Many Requests\r\nRetry-After: 1";
     assert_eq!(delays_ms(&calls(answer, "maxBackoffMs: 5000").2), [1_000]);
     assert_eq!(delays_ms(&calls(answer, "maxBackoffMs: 40").2), [40]);

@@ -142,7 +142,7 @@ fn a_child_that_was_registered_before_needs_no_file() {
 }
 
 #[test]
-fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_kept() {
+fn the_newest_text_of_a_child_runs_even_if_it_equals_an_older_version_and_versions_are_kept() {
     let place = Place::playing(&starts("child"));
     let say = |word: &str| {
         format!("workflow:\n- {{step: a, tool: {{kind: shell, command: 'echo {word} >> output'}}}}\n")

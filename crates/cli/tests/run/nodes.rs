@@ -120,7 +120,7 @@ fn wfl_22_wfl_34_state_passes_from_node_to_node_and_memory_from_execution_to_exe
 }
 
 #[test]
-fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
+fn wfl_21_after_a_kill_no_request_is_repeated_and_no_ended_node_runs_again() {
     let model = Model::start(vec![
         call("c1", "quick", &json!({ "word": "one" })),
         call("c2", "slow", &json!({})),

@@ -466,7 +466,7 @@ fn pln_14_of_eleven_ready_steps_ten_run_at_the_same_time() {
 }
 
 #[test]
-fn work_dirs_are_kept_if_that_is_asked_for() {
+fn work_dirs_are_kept_on_request() {
     let place = planning(
         "steps:\n- {id: a, action: {script: 'echo x > outputs/o; echo y > left', outputs: [{name: o}]}}\n",
     );

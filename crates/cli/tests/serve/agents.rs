@@ -121,7 +121,7 @@ fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
 }
 
 #[test]
-fn wfl_21_killed_after_an_answer_and_before_its_tool_began_nothing_is_asked_for_again() {
+fn wfl_21_killed_between_an_answer_and_its_tool_no_request_is_repeated() {
     let place = place();
     let server = place.serve();
     let (wait, asked, go) = gate();

@@ -78,7 +78,7 @@ fn wfl_23_an_answer_comes_whole_or_in_pieces_and_what_it_used_is_reported() {
 }
 
 #[test]
-fn wfl_24_a_busy_model_is_asked_again_when_it_wants_to_be_and_a_broken_answer_as_often_as_the_policy_says() {
+fn wfl_24_a_busy_model_is_retried_after_its_delay_and_a_broken_answer_as_often_as_the_policy_allows() {
     let place = place();
     let server = place.serve();
     let model = Model::start(|number, _| match number {

@@ -13,7 +13,7 @@ fn measured(text: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn what_happened_is_measured_and_no_token_is_asked_for() {
+fn metrics_count_executions_and_need_no_token() {
     let place = Place::new();
     let server = place.serve();
     let (two, fails) = (server.define(TWO), server.define(FAILS));

@@ -109,7 +109,7 @@ fn a_tenant_without_the_right_uploads_nothing_that_runs_a_program() {
 }
 
 #[test]
-fn a_right_that_is_withdrawn_is_gone_at_the_next_start_and_the_next_step() {
+fn a_withdrawn_right_has_no_effect_from_the_next_start_and_step_on() {
     let place = Place::new();
     let server = place.serve();
     let guest = Guest::of(&server);

@@ -267,7 +267,7 @@ fn triggered(name: &str, config: &Value) -> String {
 }
 
 #[test]
-fn a_schedule_of_a_trigger_comes_and_goes_with_the_version_of_its_workflow() {
+fn a_schedule_of_a_trigger_is_created_and_deleted_with_the_version_of_its_workflow() {
     let place = Place::new();
     let server = place.serve();
     let every = |seconds: u32| json!({ "triggerMode": "schedule", "scheduleConfig": { "type": "interval", "intervalValue": seconds, "intervalUnit": "seconds" } });

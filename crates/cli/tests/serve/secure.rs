@@ -96,7 +96,7 @@ fn wfl_06_a_jwt_of_the_identity_provider_is_a_token_too() {
 }
 
 #[test]
-fn a_lost_owners_token_is_replaced_only_when_that_is_asked_for() {
+fn a_lost_owners_token_is_replaced_only_on_request() {
     let place = Place::new();
     let server = place.serve();
     let first = server.token().to_owned();

@@ -380,7 +380,7 @@ fn the_same_is_reported_as_server_sent_events() {
 }
 
 #[test]
-fn a_stopping_server_says_goodbye_to_its_subscribers() {
+fn a_stopping_server_closes_its_subscriptions_with_a_reason() {
     let place = Place::new();
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
@@ -469,7 +469,7 @@ fn streams_have_a_limit_and_beyond_it_are_refused_until_one_ends() {
 
 /// A reader that takes nothing is cut off with a reason, and can go on where it was.
 #[test]
-fn wfl_20_a_slow_reader_is_cut_off_and_misses_nothing_when_it_comes_again() {
+fn wfl_20_a_slow_reader_is_disconnected_and_misses_nothing_when_it_reconnects() {
     let place = Place::new();
     let mut server = place.serve();
     let text = "metadata: {name: loud}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'for i in $(seq 60000); do echo \

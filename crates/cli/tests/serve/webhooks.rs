@@ -176,7 +176,7 @@ fn wfl_16_a_receiver_that_never_answers_delays_no_other() {
 }
 
 #[test]
-fn wfl_16_a_receiver_that_is_gone_gets_nothing_more() {
+fn wfl_16_a_receiver_that_responds_410_gets_no_further_events() {
     let (place, server, receiver, file) = gone("go");
     let id = start(
         &server,
@@ -193,7 +193,7 @@ fn wfl_16_a_receiver_that_is_gone_gets_nothing_more() {
 }
 
 #[test]
-fn wfl_16_a_receiver_that_was_gone_gets_events_again_after_a_redelivery() {
+fn wfl_16_a_receiver_that_responded_410_gets_events_again_after_a_redelivery() {
     let (place, server, receiver, file) = gone("go");
     let id = start(
         &server,

@@ -169,7 +169,7 @@ fn a_first_claim_never_undoes_the_restriction_of_a_group() {
 }
 
 #[test]
-fn pln_38_a_restricted_group_gives_nothing_to_workers_of_other_clusters_that_are_there() {
+fn pln_38_a_restricted_group_assigns_no_work_to_connected_workers_of_other_clusters() {
     let place = Place::new();
     let server = place.serve();
     let _elsewhere = worker(&place, &server, &["--group", "lab", "--cluster", "us"]);

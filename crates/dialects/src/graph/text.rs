@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_and_control_characters_are_gone() {
+    fn long_text_is_truncated_and_control_characters_are_removed() {
         assert_eq!(shortened("abcdef", 6), "abcdef");
         assert_eq!(shortened("abcdefg", 6), "abcde…");
         assert_eq!(shortened("a\u{1b}[31m\nb\u{202e}c", 20), "a [31m bc");

@@ -330,7 +330,7 @@ fn wfl_33_progress_does_not_fall_when_a_step_fires_again() {
 }
 
 #[test]
-fn what_was_forgotten_takes_nothing_back() {
+fn progress_still_counts_firings_that_were_removed() {
     let driven = Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2));
     let mut history = History::default();
     for record in &driven.journal {

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_on_its_way_to_a_claim_that_is_gone_is_the_next_again() {
+    fn an_offer_reserved_for_a_claim_that_ended_is_the_next_one_again() {
         let mut groups: Groups<&str> = Groups::default();
         groups.push(&route("a", "cut"), Priority::Low, offer(1));
         groups.claim(SessionId(1), &key("a"), (1, None), "one");

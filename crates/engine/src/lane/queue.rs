@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn wfl_14_urgent_offers_go_first_and_the_others_are_not_forgotten() {
+    fn wfl_14_urgent_offers_are_first_and_the_others_do_not_starve() {
         let mut queue = Queue::default();
         let tenant = Tenant::default();
         for number in 0..30 {

@@ -115,7 +115,7 @@ fn concurrent_readers_see_what_is_on_disk_and_read_it_once() {
 }
 
 #[test]
-fn what_was_forgotten_while_it_was_asked_for_is_gone() {
+fn an_execution_deleted_during_a_read_is_reported_as_missing() {
     let rig = Rig::new();
     let (id, mut reader) = (rig.start(), rig.reader());
     rig.give(id, Input::Cancel(Cancel { by: "me".into(), ..Cancel::default() }));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_with_many_calls_gives_way_and_another_keeps_its_own() {
+    fn calls_of_the_largest_tenant_are_evicted_before_those_of_others() {
         let mut calls = Calls::default();
         calls.put(unit(0), session("small", 1), 0, KIB);
         for tenant in 0..20 {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_future_that_panics_ends_and_the_thread_goes_on() {
+    async fn a_future_that_panics_ends_and_its_thread_continues() {
         let threads = RenderThreads::new(1);
         let tenant = Tenant::new("a");
         let broken = async {

@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_given_up_after_the_last_delay_and_at_once_when_the_receiver_is_gone() {
+    fn a_delivery_is_given_up_after_the_last_delay_or_at_once_if_the_receiver_wants_none() {
         let last = after(12, &DeliveryResponse::Failed("no".into()));
         assert_eq!((last.state, last.due), (DeliveryState::GivenUp, None));
         assert_eq!(after(0, &DeliveryResponse::Gone).state, DeliveryState::GivenUp);
     }
 
     #[test]
-    fn tries_go_on_over_hours_for_three_days_and_then_end() {
+    fn tries_are_repeated_for_three_days_and_then_end() {
         let delays: Vec<u64> = (1..).map_while(|failed| delay_ms(failed, u32::MAX / 2)).collect();
         assert_eq!(delays.len(), DELAYS_S.len());
         assert!(delays.is_sorted());

@@ -112,7 +112,7 @@ fn a_request_is_made_of_the_fields() {
 }
 
 #[test]
-fn who_asks_is_said_in_every_way() {
+fn every_form_of_credentials_is_sent() {
     let sent = |auth: Value| {
         let server = Server::answering(&answer("200 OK", "", ""));
         run(json!({ "url": server.url("/"), "auth": auth }));

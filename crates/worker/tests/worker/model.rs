@@ -155,7 +155,7 @@ fn wfl_24_trouble_of_models_has_the_codes_of_the_document_and_is_never_a_panic()
 }
 
 #[test]
-fn models_are_asked_only_where_requests_may_go() {
+fn requests_to_models_follow_the_egress_rules() {
     let server = model(vec![says(json!("x"), &[])]);
     let shop = Shop::reaching(Egress { allow_private: false, allow: vec![] });
     assert_eq!(shop.run(llm(&server, json!({}))).failure().code, "EGRESS_REFUSED");
@@ -310,7 +310,7 @@ fn wfl_21_an_agent_runs_nodes_and_sees_their_results_until_it_is_done() {
 }
 
 #[test]
-fn wfl_21_a_worker_that_takes_over_asks_for_no_answer_again() {
+fn wfl_21_a_worker_that_takes_over_repeats_no_answered_request() {
     let server = model(vec![says(Value::Null, &[("c1", "look-up", "{}")]), says(json!("end"), &[])]);
     let shop = Shop::open();
     let work = agent(&server, json!({}));
@@ -435,7 +435,7 @@ fn agents_have_limits_and_kinds() {
 }
 
 #[test]
-fn an_agent_asks_a_busy_model_again_and_loses_nothing() {
+fn an_agent_retries_a_busy_model_and_loses_nothing() {
     let busy = answer("429 Slow", "retry-after: 0\r\n", "");
     let server = model(vec![says(Value::Null, &[("c", "look-up", "{}")]), busy, says(json!("end"), &[])]);
     let shop = Shop::open();

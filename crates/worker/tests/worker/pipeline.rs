@@ -309,7 +309,7 @@ fn a_long_pause_releases_the_slot_and_sends_each_write_once() {
 }
 
 #[test]
-fn a_server_that_says_when_is_not_asked_earlier() {
+fn a_task_is_not_retried_before_the_time_that_the_server_names() {
     let says = |ms: u64| json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": ms });
     let trace = trace_of(
         &work(retrying("constant", 4, 100)),

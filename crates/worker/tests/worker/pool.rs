@@ -141,7 +141,7 @@ fn a_shutdown_does_not_wait_for_an_engine_that_takes_no_log() {
 }
 
 #[test]
-fn an_engine_that_forgot_the_session_gets_a_new_one_when_all_is_gone() {
+fn a_worker_whose_session_is_unknown_registers_again_after_its_units_have_ended() {
     let shop = Shop::open();
     shop.order(Order::Run(Box::new(command("echo pid $$; exec sleep 1000"))));
     let sleeper = shop.line("pid ");

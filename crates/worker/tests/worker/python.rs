@@ -188,7 +188,7 @@ fn libraries_are_imported_under_their_names() {
 
 /// The process list and the environment contain no argument; the files are for this user only, and removed afterwards.
 #[test]
-fn arguments_are_private_and_the_files_are_gone_afterwards() {
+fn arguments_are_private_and_their_files_are_removed_afterwards() {
     let code = r#"
 import glob, os, stat, sys
 here = os.path.dirname(os.path.abspath(sys.argv[0]))

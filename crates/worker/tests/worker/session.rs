@@ -262,7 +262,7 @@ fn a_finished_report_outlives_its_lease() {
 }
 
 #[test]
-fn who_is_unknown_stops_everything_and_registers_when_all_of_it_is_gone() {
+fn an_unknown_session_stops_all_units_and_registers_after_they_have_ended() {
     for forgotten in [ordered(1, Order::Unknown), beaten(2, Verdict::Stale)] {
         let mut session = open();
         says(&mut session, 0, run(A), &["start 1.5"]);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_the_usual() {
+    fn a_start_without_options_has_the_defaults() {
         let (start, overrides) = read(json!({})).expect("good");
         assert_eq!((start.when, start.timeout_ms), (StartWhen::Now, None));
         assert_eq!(*start.origin, Origin::default());

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_says_when_to_come_again_in_seconds_or_by_a_date() {
+    fn retry_after_is_a_number_of_seconds_or_a_date() {
         let now: Timestamp = "1994-11-06T08:49:07Z".parse().unwrap();
         let check = |text: &'static str, expected: Option<u64>| {
             let headers =
