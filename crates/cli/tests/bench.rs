@@ -115,7 +115,7 @@ fn what_cannot_be_measured_is_reported() {
     std::fs::write(&file, "").expect("a file");
     let refused = windlass(&file, &["chain"]);
     let words = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && words.contains("cannot make a folder in"), "{words}");
+    assert!(!refused.status.success() && words.contains("cannot create a folder in"), "{words}");
     assert_eq!(windlass(data.path(), &["nothing"]).status.code(), Some(2));
 }
 

@@ -130,7 +130,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("the disk is full: {0}. Everything that was answered is safe; free some space and start again")]
+    #[error("the disk is full: {0}. All acknowledged changes are safe; free some space and start again")]
     Full(String),
     #[error("the store cannot be read or written: {0}")]
     Io(String),

@@ -164,7 +164,7 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
     let found = std::env::var(name).map(Zeroizing::new);
     let missing = |_| {
         let message = format!(
-            "the worker has no variable `{name}`, or it is no text: set it where the worker is started"
+            "the worker has no variable `{name}`, or it is not text: set it where the worker is started"
         );
         failure(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message)
     };

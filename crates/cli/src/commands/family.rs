@@ -129,13 +129,13 @@ impl Family {
             Found::Nowhere { cut: true } => {
                 let hint = format!(
                     "only the first {FILES_MAX} files of this folder were searched for that name: write the file's \
-                     own path, without its ending"
+                     own path, without its extension"
                 );
                 return Ok(with_hint(child.nowhere.message.clone(), &hint));
             }
             Found::Several(files) => {
                 let message = format!("several files have the name `{}`: {}", child.path, files.join(", "));
-                return Ok(with_hint(message, "use the name of the file, without its ending"));
+                return Ok(with_hint(message, "use the name of the file, without its extension"));
             }
             Found::Registered => newest.map_or(0, |(version, _)| version),
             // A registered definition keeps its number; another text gets the next one.

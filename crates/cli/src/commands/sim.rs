@@ -161,7 +161,7 @@ impl Sim {
 fn keep(folder: &Path, seed: u64, violation: &impl std::fmt::Display) -> anyhow::Result<PathBuf> {
     let file = folder.join(format!("seed-{seed}.txt"));
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     std::fs::write(&file, violation.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)

@@ -512,7 +512,7 @@ fn bad_calls_of_workers_name_what_is_wrong() {
         server.request(Method::POST, "/api/v1/workflows").header("Content-Type", "application/yaml");
     let (status, answer) = read_answer(request.body(template).send().unwrap());
     assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
-    assert!(answer.to_string().contains("no plain name"), "{answer}");
+    assert!(answer.to_string().contains("not a plain name"), "{answer}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn workflow(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
 fn worker(entry: &Entry, reader: &mut Reader<'_, '_>) -> Option<Binding> {
     let group = plain_field(entry, &OTHERS[1], "group", reader)?;
     if !group.as_str().is_some_and(is_group_name) {
-        let message = format!("the group {group} of a binding is no plain name");
+        let message = format!("the group {group} of a binding is not a plain name");
         let hint = format!("use at most {GROUP_NAME_MAX} letters, digits, `.`, `_` and `-`");
         reader.error("E0162", &entry.at, message, hint);
         return None;

@@ -149,7 +149,7 @@ fn a_retry_that_is_never_used_or_changed_is_warned_of() {
         "- step: a\n  tool: {kind: shell, command: ls, retry: {max_attempts: 2, backoff_multiplier: 1.5, jitter: true}, spec: {policy: {rules: [{else: {do: fail}}]}}}",
         &[
             "W0204 4:43 workflow[0].tool.retry: `retry` is never used: a rule of the task matches always (remove `else`, or `retry`)",
-            "W0208 4:81 workflow[0].tool.retry.backoff_multiplier: `backoff_multiplier` is 1.5, and the delay doubles all the same (write `backoff: exponential`, or `backoff: constant`)",
+            "W0208 4:81 workflow[0].tool.retry.backoff_multiplier: `backoff_multiplier` is 1.5, but the delay always doubles (write `backoff: exponential`, or `backoff: constant`)",
             "W0208 4:86 workflow[0].tool.retry.jitter: `jitter` of `retry` has no effect here (remove it: `backoff: exponential` doubles the delay, without a limit or jitter)",
         ],
     );

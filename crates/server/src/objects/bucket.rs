@@ -188,7 +188,7 @@ impl Bucket {
         if done.is_err()
             && let Err(error) = upload.abort().await
         {
-            tracing::warn!(%error, "parts of an upload that failed stay in the bucket");
+            tracing::warn!(%error, "cannot remove the parts of a failed upload from the bucket");
         }
         done
     }
@@ -322,7 +322,7 @@ fn classify(error: &StoreError) -> BucketError {
         _ => BucketError::Failed,
     };
     if found != BucketError::Missing {
-        tracing::warn!(error = text, "the object store does not do what is needed");
+        tracing::warn!(error = text, "a request to the object store failed");
     }
     found
 }

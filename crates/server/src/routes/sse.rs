@@ -84,7 +84,7 @@ async fn send_messages(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
             for message in &page.messages {
                 let Some(event) = event(&live, message) else { return };
                 if events.send_timeout((event, Some(held.clone())), SEND_MAX).await.is_err() {
-                    tracing::info!(execution = %live.execution, "disconnected a reader of events that is gone or too slow");
+                    tracing::info!(execution = %live.execution, "disconnected a reader of events that has left or is too slow");
                     return;
                 }
             }

@@ -62,7 +62,7 @@ async fn put_worker_artifact(
     }
     let upload = receive(&app, &caller.tenant, request.into_body()).await?;
     if upload.key() != key {
-        let message = format!("the {} bytes of an artifact arrived damaged or cut off", upload.length());
+        let message = format!("the {} bytes of an artifact arrived damaged or truncated", upload.length());
         let failure = Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message);
         return Ok(Json(ResourceReply::Failed(failure)));
     }
@@ -135,11 +135,11 @@ impl Holder {
     fn read(caller: &Caller, headers: &HeaderMap) -> Result<Holder, Problem> {
         caller.may(Permission::Work)?;
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let missing = |name| Problem::bad_request(format!("the header `{name}` is missing or no text"));
+        let missing = |name| Problem::bad_request(format!("the header `{name}` is missing or is not text"));
         let handle = read_session(text(SESSION_HEADER).ok_or_else(|| missing(SESSION_HEADER))?)?;
         let unit = text(UNIT_HEADER).ok_or_else(|| missing(UNIT_HEADER))?;
         let unit = serde_json::from_str(unit).map_err(|error| {
-            Problem::bad_request(format!("the header `{UNIT_HEADER}` is no unit: {error}"))
+            Problem::bad_request(format!("the header `{UNIT_HEADER}` is not a unit: {error}"))
         })?;
         Ok(Holder { session: session_key(&handle, &caller.tenant, caller.group.as_deref()), unit })
     }

@@ -207,7 +207,7 @@ async fn receive<W: io::Write + Send + 'static>(
 fn check_key(key: &str, transfer: &Transfer) -> Result<(), Trouble> {
     match key == transfer.key {
         true => Ok(()),
-        false => Err(Trouble::Unreachable("an artifact arrived damaged or cut off".to_owned())),
+        false => Err(Trouble::Unreachable("an artifact arrived damaged or truncated".to_owned())),
     }
 }
 

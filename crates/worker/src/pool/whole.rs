@@ -25,7 +25,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
     let made = folder.clone();
     let made = spawn_blocking(move || make_folder(&made)).await.unwrap_or_else(|error| Err(error.into()));
     if let Err(error) = made {
-        let message = format!("the folder of the execution cannot be made at {}: {error}", folder.display());
+        let message = format!("cannot create the folder of the execution at {}: {error}", folder.display());
         let failed = failure(ErrorClass::Transport, "NO_WORK_DIR", message);
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));

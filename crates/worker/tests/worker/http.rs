@@ -422,7 +422,7 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         config
     };
     check(json!({}), "http needs `url`, an address with http:// or https://");
-    check(json!({ "url": "/path" }), "`url` of http is no URL (relative URL without a base): `/path`");
+    check(json!({ "url": "/path" }), "`url` of http is not a URL (relative URL without a base): `/path`");
     check(json!({ "url": 3 }), "`url` of http is a text, not 3");
     check(
         with(json!({ "endpoint": "http://x" })),

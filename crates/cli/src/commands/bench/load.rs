@@ -111,7 +111,7 @@ impl Driver<'_> {
             }
             recv(self.rig.engine().ended()) -> fatal => match fatal {
                 Ok(Some(fatal)) => Err(anyhow!(fatal).context("the engine ended")),
-                Ok(None) | Err(_) => bail!("the engine ended before it was asked to"),
+                Ok(None) | Err(_) => bail!("the engine ended without a request to stop"),
             },
         }
     }

@@ -179,7 +179,7 @@ impl Bench {
         let parent = self.data.as_deref().unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent)
             .and_then(|()| tempfile::Builder::new().prefix("bench-").tempdir_in(parent))
-            .with_context(|| format!("cannot make a folder in {}", parent.display()))
+            .with_context(|| format!("cannot create a folder in {}", parent.display()))
     }
 
     fn verifies(&self) -> bool {

@@ -53,7 +53,7 @@ fn one_of<'n>(node: &'n Node, what: &str, keys: &[Key], reader: &mut Reader<'_, 
         (Some(entry), None) => Some(entry),
         _ => {
             let names: Vec<String> = keys.iter().map(|key| format!("`{}`", key.name)).collect();
-            let message = format!("{what} names not exactly one target");
+            let message = format!("{what} must name exactly one target");
             reader.error("E0190", &first_line(node), message, format!("write one of {}", names.join(", ")));
             None
         }

@@ -58,7 +58,7 @@ fn backoff(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Backoff> {
     let Some(multiplier) = present(node, "backoff_multiplier") else { return Some(Backoff::Constant) };
     let number = reader.number(multiplier, "`backoff_multiplier`")?;
     if number != 1.0 && number != 2.0 {
-        let message = format!("`backoff_multiplier` is {number}, and the delay doubles all the same");
+        let message = format!("`backoff_multiplier` is {number}, but the delay always doubles");
         let hint = "write `backoff: exponential`, or `backoff: constant`".to_owned();
         reader.error("W0208", &multiplier.at, message, hint);
     }

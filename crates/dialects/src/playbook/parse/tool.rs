@@ -253,7 +253,7 @@ fn check_group(fields: &[Entry], reader: &mut Reader<'_, '_>) {
         };
         let Some(text) = reader.text(value, &format!("`{key}` of the tool `worker`")) else { continue };
         if !is_valid(text) {
-            let message = format!("`{key}` of the tool `worker` is `{text}`, which is no plain name");
+            let message = format!("`{key}` of the tool `worker` is `{text}`, which is not a plain name");
             let hint =
                 format!("use at most {GROUP_NAME_MAX} letters, digits, `.`, `_` and `-`, and no template");
             reader.error("E0101", &value.at, message, hint);

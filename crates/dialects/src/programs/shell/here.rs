@@ -93,7 +93,7 @@ impl Lexer<'_> {
                     self.at += length;
                 }
                 Sign::Part(part) => {
-                    let hint = "write a word that no line is";
+                    let hint = "write a word that is not a line of the document";
                     return self.refuse(part, "as the end of a here-document", hint);
                 }
             }

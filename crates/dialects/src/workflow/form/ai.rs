@@ -66,7 +66,7 @@ fn model(maker: &mut Maker<'_, '_, '_>) -> Option<Map<String, Value>> {
             match PROVIDERS.iter().find(|(known, _)| *known == name) {
                 Some((_, url)) => (*url).to_owned(),
                 None => {
-                    let message = format!("nothing is known of the provider `{name}` of {}", maker.what);
+                    let message = format!("the provider `{name}` of {} is unknown", maker.what);
                     let config = maker.config;
                     maker.trouble(
                         config,

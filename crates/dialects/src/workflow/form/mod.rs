@@ -114,7 +114,7 @@ impl<'f> Maker<'f, '_, '_> {
         if self.reader.problems.has_errors() {
             return false;
         }
-        let message = format!("the fields of {} make no expression together: {}", self.what, error.message);
+        let message = format!("the fields of {} form no expression: {}", self.what, error.message);
         let config = self.config;
         self.trouble(config, message, "look for expressions that are not closed");
         false
@@ -205,7 +205,7 @@ fn approval(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
 
 fn child(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let Some(named) = maker.text("workflowId").or_else(|| maker.text("workflowName")) else {
-        let message = format!("{} does not say which workflow", maker.what);
+        let message = format!("{} does not name a workflow", maker.what);
         let config = maker.config;
         maker.trouble(config, message, "add `workflowName` or `workflowId`");
         return None;

@@ -176,7 +176,7 @@ fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
         Target::Identified(_) => Ok(target),
         Target::Named(_) | Target::New(_) => ids::plan(id.unwrap_or_default()).map(Target::Identified),
         Target::After(..) => {
-            Err(Problem::conflict("a plan is no version of a workflow; create it with POST /api/v1/plans"))
+            Err(Problem::conflict("a plan is not a version of a workflow; create it with POST /api/v1/plans"))
         }
     }
 }

@@ -198,7 +198,7 @@ fn url(fields: Fields<'_>) -> Result<Url, Box<Failure>> {
     };
     let Value::String(text) = given else { return Err(fields.is_not(key, "a text", given)) };
     let url = Url::parse(text.trim())
-        .map_err(|error| invalid(format!("`{key}` of http is no URL ({error}): `{}`", shown(text))))?;
+        .map_err(|error| invalid(format!("`{key}` of http is not a URL ({error}): `{}`", shown(text))))?;
     if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
         return Err(invalid(format!(
             "`{key}` of http begins with http:// or https://, not `{}:`",

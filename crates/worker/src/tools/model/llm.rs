@@ -47,7 +47,7 @@ async fn checked(format: &Format) -> Result<Option<Schema>, Box<Failure>> {
     let schema = schema.clone();
     let compile = move || {
         Schema::new(&schema)
-            .map_err(|problem| invalid(format!("`json_schema` of llm is no usable JSON Schema: {problem}")))
+            .map_err(|problem| invalid(format!("`json_schema` of llm cannot be used: {problem}")))
     };
     aside(compile).await.map(Some)
 }
