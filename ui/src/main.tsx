@@ -72,7 +72,7 @@ function SignedIn() {
   );
 }
 
-/** The tenant that an operator looked at may be deleted. */
+/** The tenant that an operator viewed may be deleted. */
 function NoSession({ error, retry }: { error: ApiError; retry: () => void }) {
   const leave = () => {
     tenant.set(null);

@@ -40,10 +40,10 @@ export class ApiError extends Error {
 export type Query = Record<string, string | number | boolean | undefined>;
 
 const TENANT = 'windlass.tenant';
-/** A session is that of the user, whatever tenant is looked at. */
+/** Sessions belong to the user, whichever tenant is viewed. */
 const SESSION = '/session';
 
-/** The tenant that an operator looks at, instead of the own one. */
+/** The tenant that an operator views in place of the operator's own. */
 export const tenant = {
   get: (): string | null => sessionStorage.getItem(TENANT),
   set: (id: string | null): void => (id ? sessionStorage.setItem(TENANT, id) : sessionStorage.removeItem(TENANT)),

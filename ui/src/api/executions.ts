@@ -1,4 +1,4 @@
-// What the pages read about executions, each under one key, so that a change refreshes every place that shows it.
+// Queries about executions, each under one key, so that a change refreshes every place that shows it.
 import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Waiting } from './client';
 import { LIVE_MS, useCan } from './shared';
@@ -104,12 +104,12 @@ export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']
 
 export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
 
-/** What an execution waits for, without its results. */
+/** The waits of an execution, without its results. */
 const statusOptions = (id: string) => ({ queryKey: ['execution', id, 'status'], queryFn: () => api.get<Schemas['Standing']>(`/executions/${id}/status`), refetchInterval: LIVE_MS * 2 });
 
 export const useExecutionStatus = (id: string, isOn = true) => useQuery<Schemas['Standing'], ApiError>({ ...statusOptions(id), enabled: isOn });
 
-/** Paused executions that are examined into for gates and pauses: the list does not say what they wait for. */
+/** Maximum number of paused executions that are examined for gates and pauses, which the list does not have. */
 const HELD_MAX = 12;
 
 export interface Held {

@@ -11,9 +11,9 @@ const GATHER_MAX_MS = 2_000;
 /** Time until a refused stream is opened again, doubled after each refusal. */
 const RECONNECT_MS = 1_000;
 const RECONNECT_MAX_MS = 15_000;
-/** What a stream missed is read after this time, whatever became of the stream. */
+/** Time after which changes that a stream missed are read, whatever the state of the stream. */
 const RECHECK_MS = 5_000;
-/** A part that takes longer does not keep the others from being read again. */
+/** Maximum wait for one part, so that a slow part does not delay the next read of the others. */
 const READ_MAX_MS = 10_000;
 
 type Live = 'live' | 'waiting' | 'over';
@@ -39,7 +39,7 @@ export function useLive(id: string, isOver: boolean | undefined): Live {
   return isOver === false ? (isOpen ? 'live' : 'waiting') : 'over';
 }
 
-/** Reads what has changed, and ends after a bounded time. Parts that are still read go on: begun anew each time, slow ones would never end. */
+/** Reads what has changed, and ends after a bounded time. Parts that are still being read are not restarted: slow ones would never end. */
 function reader(refetch: (cancelRefetch: boolean) => Promise<void>): () => Promise<void> {
   let pending = 0;
   return async () => {

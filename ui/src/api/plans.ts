@@ -1,4 +1,4 @@
-// What the pages read about plans, their executions, and the actions that plans name.
+// Queries about plans, their executions, and the actions that plans name.
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { Schema } from '../parts/inputs';
 import { api, type ApiError, type Query, type Schemas } from './client';

@@ -1,9 +1,9 @@
-// Hooks that all pages use to read and to change something.
+// Hooks for reads and changes, used by all pages.
 import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { announce } from '../parts/announce';
 import { api, ApiError, type Permission, type Session, tenant } from './client';
 
-/** Time between two reads of what changes by itself. */
+/** Time between two reads of data that changes by itself. */
 export const LIVE_MS = 3_000;
 
 const SESSION = ['session'];
@@ -30,7 +30,7 @@ async function readSession(client: QueryClient): Promise<Session> {
   return api.get('/me');
 }
 
-/** Removes everything that was read for a user. */
+/** Removes all data that was read for a user. */
 export const forget = (client: QueryClient): void => client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
 
 /** Reports whether the user has a permission. The server decides in any case; the page offers nothing that it would refuse. */

@@ -53,7 +53,7 @@ const THEME = EditorView.theme({
   '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--text)' },
 });
 
-/** Where a finding is, in characters; one without a place is at the beginning. */
+/** Returns the range of a finding in characters; a finding without a position is at the beginning. */
 function rangeOf(doc: Text, { line, column }: Finding): { from: number; to: number } {
   const found = doc.line(Math.min(Math.max(line ?? 1, 1), doc.lines));
   const from = Math.min(found.from + Math.max((column ?? 1) - 1, 0), found.to);

@@ -1,4 +1,4 @@
-// Executions that only people move on and that no task is about: those at a gate, and those that were paused.
+// Executions that only people can continue and that have no task: those at a gate, and those that were paused.
 import { Link } from 'wouter';
 import type { Held } from '../api/executions';
 import { definitionName } from '../parts/definition';

@@ -1,4 +1,4 @@
-// What waits for the user, what runs, what failed, what comes next, and whether the server is well.
+// The home page: tasks of the user, running and failed executions, the next schedules, and the health of the server.
 import { Link } from 'wouter';
 import { useServerHealth } from '../api/administration';
 import { useExecutions, useWaiting } from '../api/executions';

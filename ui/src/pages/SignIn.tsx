@@ -13,7 +13,7 @@ export function SignIn() {
   const signIn = useChange(
     (body: { code: string } | { token: string }) => api.post<Session>('/session', body),
     (session) => {
-      // Nothing of the user before is shown to this one.
+      // No data of the previous user is shown to this one.
       tenant.set(null);
       client.removeQueries();
       client.setQueryData(['session'], session);

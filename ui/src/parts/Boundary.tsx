@@ -1,4 +1,4 @@
-// Where a part cannot be shown, the rest of the page stays.
+// If a part cannot be shown, the rest of the page stays.
 import { Component, type ReactNode } from 'react';
 import { Problem } from './basics';
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { announce } from './announce';
 
-/** A long text is made when it is copied. */
+/** A long text is built when it is copied. */
 export function Copy({ text, label }: { text: string | (() => string); label: string }) {
   const [isDone, setDone] = useState<boolean>();
   useEffect(() => {

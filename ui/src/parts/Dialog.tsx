@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useId, useRef } from 'react';
 interface DialogProps {
   title: string;
   close: () => void;
-  /** Ends what runs. Until it has ended, the dialog stays open. */
+  /** Ends the running request. Until it has ended, the dialog stays open. */
   stop?: (() => void) | undefined;
   children: ReactNode;
   actions?: ReactNode;

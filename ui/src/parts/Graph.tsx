@@ -23,7 +23,7 @@ const IN_VIEW = 12;
 const LABEL_MAX = 28;
 
 function positions(graph: Graph): Map<string, { x: number; y: number }> {
-  // Labels of two routes from one step are beside each other.
+  // Labels of two routes from one step are next to each other.
   const gapX = graph.edges.some(({ label }) => label) ? 120 : 36;
   if (graph.nodes.length > LARGE_FROM) return placeInLayers(graph, { width: WIDTH, height: HEIGHT, gapX, gapY: GAP_Y });
   const drawn = new graphlib.Graph();

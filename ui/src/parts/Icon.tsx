@@ -1,4 +1,4 @@
-// Icons as lines on a grid of 16; they repeat a word that is beside them, so they are hidden from screen readers.
+// Icons as lines on a grid of 16; they repeat a word that is next to them, so they are hidden from screen readers.
 const PATHS = {
   home: 'M2 7.5 8 2.5l6 5M4 6.5v7h8v-7',
   play: 'M5 3.2v9.6L12.5 8z',

@@ -76,7 +76,7 @@ function Results() {
   );
 }
 
-/** What is shown while the server is away is old. */
+/** Data that is shown while the server does not answer may be out of date. */
 function Outage() {
   const isReached = useSyncExternalStore(reach.subscribe, reach.get);
   return (

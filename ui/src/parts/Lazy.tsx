@@ -1,4 +1,4 @@
-// Heavy parts are loaded when they are first shown. Where that fails, the rest of the page stays.
+// Large parts are loaded when they are first shown. If that fails, the rest of the page stays.
 import { type ReactNode, Suspense } from 'react';
 import { Loading } from './basics';
 import { Boundary } from './Boundary';

@@ -8,7 +8,7 @@ import { Lazy } from './Lazy';
 
 const Editor = lazy(() => import('../editor/Editor'));
 
-/** What the server found in a text, or why it did not check it. */
+/** Findings of the server in a text, or the reason why it was not checked. */
 export interface Check {
   findings?: Finding[];
   failure?: string;

@@ -34,7 +34,7 @@ export const missingFields = (schema: Schema, { errors }: Read): string[] =>
 
 const REQUIRED = 'is required';
 
-/** Says which fields keep a form from being sent. */
+/** Lists the fields that keep a form from being sent. */
 export function Missing({ names }: { names: readonly string[] }) {
   if (names.length === 0) return null;
   return <p className="faint">Still required: {names.join(', ')}.</p>;
@@ -105,7 +105,7 @@ function Field(props: FieldProps) {
   );
 }
 
-/** What connects a field with its label, its description and its error. */
+/** Attributes that connect a field with its label, its description and its error. */
 interface Attributes {
   id: string;
   'aria-describedby': string | undefined;

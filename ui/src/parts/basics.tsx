@@ -16,7 +16,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** The time now, each second; or a time that stays. */
+/** Returns the current time, updated each second, or a fixed time. */
 export const useNow = (fixed?: number): number => useSyncExternalStore(subscribe, () => fixed ?? now);
 
 /** It is rendered again when its text changes, not each second. */
@@ -30,7 +30,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
-// A shape in addition to the colour: both say the same.
+// A shape in addition to the colour: both have the same meaning.
 const SHAPES: Record<string, string> = {
   completed: '✓',
   succeeded: '✓',
@@ -118,7 +118,7 @@ interface Found {
   refetch: () => unknown;
 }
 
-/** Shows what was read; until then that it is read, or why it could not be read. */
+/** Shows the data of a query, a note while it is being read, or the reason of its failure. */
 export function Result({ of, children }: { of: Found; children: ReactNode }) {
   return (
     <>

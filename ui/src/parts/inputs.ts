@@ -1,4 +1,4 @@
-// The inputs of a definition as a JSON Schema: what it declares, or else what its defaults show.
+// The inputs of a definition as a JSON Schema: the declared one, or one derived from the defaults.
 export interface Schema {
   type?: string | string[];
   title?: string;

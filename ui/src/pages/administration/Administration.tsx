@@ -1,4 +1,4 @@
-// What admins manage: tokens, tenants, secrets, webhooks, the audit log, workers, quarantined executions.
+// Administration: tokens, tenants, secrets, webhooks, the audit log, workers, quarantined executions.
 import { Link } from 'wouter';
 import { useSession } from '../../api/shared';
 import { Empty, Title } from '../../parts/basics';

@@ -1,4 +1,4 @@
-// Who changed what, newest first.
+// The audit log, newest first.
 import { useAudit } from '../../api/administration';
 import { useAddress } from '../../parts/address';
 import { Empty, More, Result, Section, Time } from '../../parts/basics';

@@ -1,4 +1,4 @@
-// Clusters, sandboxes and route groups: what steps of plans wait for until it is ready.
+// Clusters, sandboxes and route groups: the targets that steps of plans wait for.
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, type ApiError, type Schemas } from '../../api/client';

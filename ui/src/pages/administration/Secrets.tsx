@@ -1,4 +1,4 @@
-// Secrets by name. Values are sent to the server and never come back.
+// Secrets by name. Values are sent to the server and never returned.
 import { useState } from 'react';
 import { useSecrets } from '../../api/administration';
 import { api } from '../../api/client';

@@ -1,4 +1,4 @@
-// Tenants, their limits and what they use. Operators see all of them; other admins see their own.
+// Tenants, their limits and their usage. Operators see all of them; other admins see their own.
 import { useState } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { useTenants } from '../../api/administration';

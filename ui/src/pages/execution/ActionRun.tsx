@@ -1,4 +1,4 @@
-// A run of actions in its own words: the actions in their order with their tiers, and what was undone.
+// A run of actions in its own words: the actions in their order with their tiers, and the compensated ones.
 import type { Execution, Schemas } from '../../api/client';
 import { Empty, Section, StatusMark, Time } from '../../parts/basics';
 import { Table } from '../../parts/Table';

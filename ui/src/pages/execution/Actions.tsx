@@ -1,4 +1,4 @@
-// What can be done with an execution. A retry shows first what it would run again.
+// The controls of an execution. A retry first shows the steps that it would run again.
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, type Execution } from '../../api/client';

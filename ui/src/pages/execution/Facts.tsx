@@ -46,7 +46,7 @@ function User({ id }: { id: string }) {
   return <span className="whole" title={id}>{id === own ? 'you' : id.startsWith('user_') ? shortId(id) : id}</span>;
 }
 
-/** What was executed: a version of a workflow, or a plan, which never changes. */
+/** The executed definition: a version of a workflow, or a plan, which never changes. */
 function Definition({ execution: { workflowId, workflowVersion, dialect } }: { execution: Execution }) {
   const isPlan = dialect === 'plan';
   const name = isPlan ? `plan ${workflowId ? shortId(workflowId) : ''}` : `${dialect ?? ''} version ${workflowVersion ?? '–'}`;

@@ -1,4 +1,4 @@
-// The iterations of a loop: a counter for each status, a mark for each iteration, and what became of the chosen one.
+// The iterations of a loop: a counter for each status, a mark for each iteration, and the result of the chosen one.
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { NodeExecution } from '../../api/client';

@@ -47,7 +47,7 @@ interface LogLinesProps {
   lines: readonly LogLine[];
   hasStep: boolean;
   isFollowing: boolean;
-  /** Called when a reader who follows goes back. */
+  /** Called when a user who follows the log scrolls back. */
   leave: () => void;
 }
 

@@ -13,7 +13,7 @@ type Page = Schemas['Logs'];
 type LogLine = Schemas['Entry'];
 
 const LEVELS = ['debug', 'info', 'warn', 'error'];
-/** A search reads on by itself by this number of pages. */
+/** Number of pages that a search reads automatically. */
 const SEARCHED_MAX = 40;
 
 // Texts of lines as they are searched: made once, so that a typed letter only compares.

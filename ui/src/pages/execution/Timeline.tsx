@@ -9,7 +9,7 @@ import { executionRow, finish, type Row, rowsOf, type Segment, shares } from './
 import { Axis, type Span, useZoom, Zoom } from './TimelineZoom';
 
 const ROWS_MAX = 400;
-/** Pages of events that are read without being asked for. */
+/** Maximum number of pages of events that are read automatically. */
 const PAGES_MAX = 20;
 const LEGEND = { completed: 'succeeded', failed: 'failed', cancelled: 'stopped', running: 'runs', queued: 'queued', backoff: 'backoff', waiting: 'waits', loop: 'loop' } as const;
 
@@ -30,13 +30,13 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
   }, [wantsMore, fetchNextPage]);
   const events = useMemo(() => pages?.flatMap((page) => page.events) ?? [], [pages]);
   const completedAt = execution.completedAt === undefined ? undefined : Date.parse(execution.completedAt);
-  // What happened after the last event that was read is not known.
+  // Nothing is known about the time after the last event that was read.
   const readUntil = hasNextPage ? Date.parse(events.at(-1)?.timestamp ?? execution.createdAt) : undefined;
   const rows = useMemo(() => {
     const own = executionRow(execution, events);
     return finish([...(own ? [own] : []), ...rowsOf(events)], readUntil ?? completedAt, readUntil === undefined);
   }, [events, execution, readUntil, completedAt]);
-  // Nothing of an execution that ended grows.
+  // An execution that has ended does not change.
   const now = useNow(completedAt);
   const begin = Date.parse(execution.createdAt);
   const whole: Span = { from: begin, to: now };

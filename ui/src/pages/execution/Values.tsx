@@ -13,7 +13,7 @@ interface Reference {
   url: string;
 }
 
-/** What all addresses of the API begin with. */
+/** Prefix of all addresses of the API. */
 const API = '/api/v1';
 const FOUND_MAX = 200;
 

@@ -24,7 +24,7 @@ export function WaitingFor({ execution }: { execution: Asking }) {
 }
 
 /** The waits with what their forms are about: a text in a form stays with it when another wait ends. Several tokens may wait at one gate since the same
- * time; their number tells them apart. */
+ * time; their number distinguishes them. */
 export function withKeys(waits: readonly Waiting[]): [string, Waiting][] {
   const counts = new Map<string, number>();
   return waits.map((wait) => {

@@ -38,7 +38,7 @@ function sentence(name: string, { from, execution }: Origin): string | undefined
   const [root = '', ...rest] = pathOf(name);
   const inputs = execution.inputs as Record<string, unknown>;
   const was = (scope: unknown, path: Path = rest) => `${name} was ${shown(lookUp(scope, path))}`;
-  // The context may have changed since: what is known is what it has now.
+  // The context may have changed since: only its current values are known.
   if (root === 'ctx') return contextOf(execution) === undefined ? undefined : `${name} is ${shown(lookUp(contextOf(execution), rest))}`;
   if (root === 'inputs' || root === 'workload') return was(inputs);
   if (root === 'event') return from && was({ name: eventName(from), step: from.nodeId, payload: from.output, result: from.output, error: from.error });

@@ -116,7 +116,7 @@ export function executionRow({ createdAt, startedAt, completedAt }: Execution, e
   return segments.length > 0 ? { key: '', name: 'execution', depth: 0, segments } : undefined;
 }
 
-/** What still lasts at the end of what is known ends there. An execution that ended stopped what ran then. */
+/** Segments that are open at the end of the known events end there. An execution that ended stopped what ran then. */
 export function finish(rows: Row[], end: number | undefined, isStopped: boolean): Row[] {
   if (end === undefined) return rows;
   const finished = (segment: Segment): Segment => (segment.to === undefined ? { ...segment, to: end, kind: isStopped && segment.kind === 'running' ? 'cancelled' : segment.kind } : segment);

@@ -44,7 +44,7 @@ export async function verify({ records, anchor, isWhole }: Chain): Promise<Verdi
 
 const endsExecution = ({ category, terminal }: Evidence): boolean => category === 'System' && terminal;
 
-/** What is wrong with the place of a record. */
+/** Returns the problem with the place of a record, if any. */
 function misplaced(records: readonly Evidence[], place: number): string | undefined {
   const [, execution, number] = /^(.*)\.(\d+)$/.exec(records[place]?.evidenceId ?? '') ?? [];
   const before = records[place - 1];

@@ -1,4 +1,4 @@
-// Why a step is in its state, in one sentence. What is said follows from the journal: the routes that were taken, the values
+// Why a step is in its state, in one sentence. It follows from the journal: the routes that were taken, the values
 // that conditions saw, attempts, gates, people, and what it waits for.
 import type { Execution, Graph, NodeExecution, Waiting } from '../../api/client';
 import { duration, exact, plural, text, withoutColours } from '../../parts/words';
@@ -45,7 +45,7 @@ function skipped(node: NodeExecution, course: Course): string {
   return `${reason} ${untaken(node.nodeId, course, node.path)}`.trim();
 }
 
-/** What a firing waits for, apart from people. */
+/** Describes the wait of a firing, apart from people. */
 function waits({ nodeId, waits }: NodeExecution, { execution, graph }: Course): string | undefined {
   switch (waits?.reason) {
     case 'hold':

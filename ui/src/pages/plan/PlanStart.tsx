@@ -21,7 +21,7 @@ export function PlanStart({ plan }: { plan: Plan }) {
   return from ? <RunAgain key={from} plan={plan} from={from} /> : <StartForm plan={plan} />;
 }
 
-/** The form begins with what an earlier execution was created with. */
+/** The form begins with the parameters of an earlier execution. */
 function RunAgain({ plan, from }: { plan: Plan; from: string }) {
   const before = usePlanExecution(from);
   if (before.error) return <Problem error={before.error} retry={() => void before.refetch()} />;

@@ -1,4 +1,4 @@
-// What a plan says about one of its steps.
+// One step of a plan, as its document describes it.
 import { Link } from 'wouter';
 import type { PlanStep } from '../../api/plans';
 import { Section } from '../../parts/basics';

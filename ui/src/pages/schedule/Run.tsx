@@ -1,4 +1,4 @@
-// One run of a schedule: an attempt at an occurrence, with what its target answered.
+// One run of a schedule: an attempt at an occurrence, with the response of its target.
 import { Link } from 'wouter';
 import { api } from '../../api/client';
 import { useRun } from '../../api/schedules';

@@ -1,4 +1,4 @@
-// One schedule: when it runs next and why, what became of past occurrences, and its runs.
+// One schedule: when it runs next and why, the results of past occurrences, and its runs.
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, type Schemas } from '../../api/client';
@@ -48,7 +48,7 @@ export function Schedule({ id }: { id: string }) {
   );
 }
 
-/** What the user wrote, without what the server adds. */
+/** The document of the user, without the fields that the server adds. */
 function definitionOf(schedule: object): object {
   const added = ['id', 'paused_at', 'next_run_at', 'last_run_at', 'created_at', 'updated_at', 'target_kind'];
   return Object.fromEntries(Object.entries(schedule).filter(([key, value]) => value !== null && !added.includes(key)));

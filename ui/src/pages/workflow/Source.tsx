@@ -1,4 +1,4 @@
-// The source of a workflow beside its graph. A change is saved as a new version.
+// The source of a workflow next to its graph. A change is saved as a new version.
 import { useState } from 'react';
 import { api, type Schemas, type Workflow } from '../../api/client';
 import { useCan, useChange } from '../../api/shared';
@@ -20,7 +20,7 @@ export function Source({ workflow }: { workflow: Workflow }) {
   const [check, setCheck] = useState<Check>();
   const save = useChange(
     async (text: string) => ({ text, saved: await api.putText<Schemas['Registered']>(`/workflows/${workflow.id}`, text, { 'If-Match': `"${base.version}"` }) }),
-    // What was typed meanwhile is not saved.
+    // Text that was typed meanwhile is not saved.
     ({ text, saved }) => setBase({ ...workflow, version: saved.version, source: text }),
     (_, { saved }) => `Version ${saved.version} was saved.`,
   );
