@@ -70,7 +70,7 @@ pub fn of_error(error: &anyhow::Error) -> u8 {
     if error.is::<Usage>() || refused { USAGE } else { FAILED }
 }
 
-/// Exit code for a signal, in the convention of shells.
+/// Returns the exit code for a signal, in the convention of shells.
 #[must_use]
 pub fn of_signal(number: i32) -> u8 {
     128u8.saturating_add(u8::try_from(number).unwrap_or(0))

@@ -93,7 +93,7 @@ struct Found {
 }
 
 impl Problems {
-    /// Whether further problems are dropped, so that wording them would be wasted.
+    /// Returns whether further problems are dropped, so that wording them would be wasted.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= DIAGNOSTICS_MAX
     }

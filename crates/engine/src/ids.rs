@@ -8,7 +8,7 @@ use windlass_kernel::{ExecutionId, Millis};
 pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// A UUID of version 7: ordered by time, so new executions are close together on disk.
+/// Returns a UUID of version 7: ordered by time, so new executions are close together on disk.
 #[must_use]
 pub fn new_execution_id(wall: Millis, random: u128) -> ExecutionId {
     let time = u128::from(u64::try_from(wall.0).unwrap_or(0)) << 80;

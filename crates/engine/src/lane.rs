@@ -226,7 +226,7 @@ impl<R> Lane<R> {
         self.time_passes();
     }
 
-    /// Called when no further wake-up waits. Hands the open batch to the disk if the disk is free.
+    /// Hands the open batch to the disk if the disk is free. Called when no further wake-up waits.
     pub fn settle(&mut self) {
         self.dispatch();
         self.flush();
@@ -262,7 +262,7 @@ impl<R> Lane<R> {
         self.open.is_full()
     }
 
-    /// Number of units that workers hold, each of which may be reported at any moment.
+    /// Returns the number of units that workers hold, each of which may be reported at any moment.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.sessions.held()
@@ -398,7 +398,7 @@ impl<R> Lane<R> {
         self.effects.push(Effect::Read(id, lookup));
     }
 
-    /// splitmix64: enough for jitter and ids, the same in every run of a seed.
+    /// Returns random bits from splitmix64: enough for jitter and ids, and the same in every run of a seed.
     fn random_bits(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;

@@ -54,7 +54,7 @@ pub(crate) fn tighten(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The content of a folder that other users may not enter need not be checked.
+/// Removes the rights of other users from a path. The content of a folder that they may not enter is not checked.
 fn restrict(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -65,7 +65,7 @@ pub(crate) fn add_seconds(value: &Jinja, seconds: f64) -> Result<String, Error> 
     Ok(Civil::of(milliseconds(value)?.saturating_add(added as i64))?.rfc3339())
 }
 
-/// A text with a date and perhaps a time, or a number of seconds since 1970.
+/// Converts a text with a date and perhaps a time, or a number of seconds since 1970.
 fn milliseconds(value: &Jinja) -> Result<i64, Error> {
     if let Some(text) = value.as_str() {
         return parse(text.trim()).ok_or_else(|| {

@@ -248,7 +248,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Last line of a log that is cut off, with the reason.
+    /// Returns the last line of a truncated log, with the reason.
     #[must_use]
     pub fn end_of_log(at: i64, why: &str) -> Line {
         let text = format!("what follows is not kept: {why}");

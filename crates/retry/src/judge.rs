@@ -157,7 +157,7 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// A join step fires again if a branch that it did not wait for reaches it now.
+    /// Decides that a join step runs again if a branch that it did not wait for reaches it now.
     fn judge_join(&self, step: StepId) -> Option<Verdict> {
         let new = self.steps[step.index()]?;
         let number = self.new.join_number(new);
@@ -185,7 +185,7 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// In nets with joins, a step is taken over only together with all steps before it.
+    /// Decides, in nets with joins, that a step runs again unless all steps before it are taken over.
     fn judge_predecessors(&self, firing: &Firing) -> Option<Verdict> {
         if self.after_from.contains(&self.old.outermost(firing.step)) && self.from != Some(firing.step) {
             return self.from.map(|from| Verdict::Again(RepeatReason::Follows(from)));

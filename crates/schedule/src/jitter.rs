@@ -12,7 +12,7 @@ pub fn spread_due_time(occurrence_key: &str, nominal: Timestamp, jitter_seconds:
     nominal.checked_add(delay).unwrap_or(nominal)
 }
 
-/// FNV-1a, and then the final step of SplitMix64: keys that differ in one digit have unrelated delays.
+/// Hashes with FNV-1a and then the final step of SplitMix64: keys that differ in one digit have unrelated delays.
 fn mix(bytes: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold);

@@ -48,7 +48,7 @@ impl Overlap {
         }
     }
 
-    /// Whether a newer occurrence supersedes those that wait.
+    /// Returns whether a newer occurrence supersedes those that wait.
     #[must_use]
     pub fn supersedes(self) -> bool {
         matches!(self, Overlap::QueueLatest | Overlap::Replace)

@@ -248,7 +248,7 @@ impl App {
     }
 }
 
-/// An answer of the wrong kind is a defect of the engine.
+/// Returns the error for an answer of the wrong kind, which is a defect of the engine.
 pub(crate) fn unexpected_answer(answer: &Answer) -> Problem {
     Problem::internal(format!("the engine returned an unexpected answer: {answer:?}"))
 }

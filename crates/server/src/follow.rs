@@ -77,7 +77,7 @@ impl Follower {
         &self.net
     }
 
-    /// State after the last record that was read.
+    /// Returns the state after the last record that was read.
     pub fn state(&self) -> &Execution<'static> {
         self.timeline.state()
     }

@@ -218,7 +218,7 @@ impl SharedHistory {
         self.folded.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a panic the journal is read anew.
+    /// Locks the history for writing. After a panic the journal is read from its beginning.
     fn write(&self) -> RwLockWriteGuard<'_, FoldedJournal> {
         self.folded.write().unwrap_or_else(|poisoned| {
             let mut folded = poisoned.into_inner();

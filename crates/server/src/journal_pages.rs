@@ -28,7 +28,7 @@ pub struct JournalCursor {
 }
 
 impl JournalCursor {
-    /// Position after all items of a record.
+    /// Returns the position after all items of a record.
     #[must_use]
     pub fn after(version: u64) -> JournalCursor {
         JournalCursor { version: version + 1, item: 0 }

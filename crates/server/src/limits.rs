@@ -24,7 +24,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The default burst equals the requests of one second.
+    /// Returns a rate. By default, the burst is the number of requests of one second.
     #[must_use]
     pub fn new(per_second: u32, burst: Option<u32>) -> Rate {
         Rate { per_second, burst: burst.unwrap_or(per_second).max(1) }

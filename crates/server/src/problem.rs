@@ -38,7 +38,7 @@ macro_rules! problem_codes {
                 }
             }
 
-            /// What the code means, for the documentation.
+            /// Returns the meaning of the code, for the documentation.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self {
@@ -170,19 +170,19 @@ impl Problem {
         self
     }
 
-    /// A field of the request is not valid. The message names the field, its detail need not.
+    /// Returns the error for an invalid field of the request. The message names the field, its detail need not.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Problem {
         let (path, message) = (path.into(), message.into());
         let whole = if path.is_empty() { message.clone() } else { format!("`{path}`: {message}") };
         Problem::bad_request(whole).at(path, message)
     }
 
-    /// The request is not valid, and no single field is the reason.
+    /// Returns the error for an invalid request where no single field is the reason.
     pub fn bad_request(message: impl Into<String>) -> Problem {
         Problem::new(ProblemCode::Validation, message)
     }
 
-    /// The definition has errors; each is a detail with its place in the text.
+    /// Returns the error for a definition with errors; each is a detail with its place in the text.
     pub fn definition<'d>(errors: impl Iterator<Item = &'d Diagnostic>) -> Problem {
         let details: Vec<Detail> = errors.map(Detail::from).collect();
         let first = details.first().map_or("it cannot be read", |detail| detail.message.as_str());
@@ -200,14 +200,14 @@ impl Problem {
         Problem::new(ProblemCode::Forbidden, message)
     }
 
-    /// A constraint of the policy refuses the answer of a person.
+    /// Returns the error for an answer of a person that a constraint of the policy refuses.
     pub fn policy_violation(constraint: &str, message: &str) -> Problem {
         let problem = Problem::new(ProblemCode::PolicyViolation, format!("{constraint}: {message}"));
         let detail = Detail { code: Some(constraint.to_owned()), ..Detail::new("actorUserId", message) };
         Problem { details: vec![detail], ..problem }
     }
 
-    /// The resource does not exist. The answer is the same if it belongs to another tenant.
+    /// Returns the error for a resource that does not exist. It is the same for a resource of another tenant.
     pub fn not_found(what: &str, id: &str) -> Problem {
         let shown: String = id.chars().take(100).collect();
         Problem::new(ProblemCode::NotFound, format!("there is no {what} `{shown}`"))
@@ -229,12 +229,12 @@ impl Problem {
         Problem::new(ProblemCode::RateLimited, message).retry_after(seconds)
     }
 
-    /// Nothing was done; the request may be repeated.
+    /// Returns the error for a request that had no effect and may be repeated.
     pub fn unavailable(message: impl Into<String>) -> Problem {
         Problem::new(ProblemCode::Unavailable, message).retry_after(BUSY_RETRY_SECONDS)
     }
 
-    /// The stored data of one execution cannot be read; others are not affected.
+    /// Returns the error for unreadable data of one execution; other executions are not affected.
     pub fn unreadable(reason: impl fmt::Display) -> Problem {
         tracing::error!(%reason, "an execution cannot be read");
         let message = format!(
@@ -244,7 +244,7 @@ impl Problem {
         Problem::new(ProblemCode::Quarantined, message)
     }
 
-    /// A defect of the server. The reason is logged and not sent to the client.
+    /// Returns the error for a defect of the server. The reason is logged and not sent to the client.
     pub fn internal(reason: impl fmt::Display) -> Problem {
         tracing::error!(%reason, "a request failed");
         let message = "an internal error occurred; the log of the server has the reason";

@@ -84,7 +84,7 @@ impl LocalVault {
         self.put(tenant, name, value, audit)
     }
 
-    /// Like `set`, for one of the server's own names, which users cannot set.
+    /// Sets one of the server's own names like `set`; users cannot set these names.
     pub(crate) fn set_own(
         &mut self,
         tenant: &Tenant,

@@ -250,7 +250,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// A retry of the whole execution by the owner of the data folder.
+    /// Returns a retry of the whole execution by the owner of the data folder.
     #[must_use]
     pub fn of(of: ExecutionId) -> Retry {
         let (from, inputs, definition, parent) = (None, None, None, None);

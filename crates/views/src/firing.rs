@@ -50,7 +50,7 @@ impl Firing {
         Firing { path, role, ..Firing::imported(firing.run, firing.step) }
     }
 
-    /// A firing that was taken over from an earlier execution.
+    /// Returns a firing that was taken over from an earlier execution.
     pub(crate) fn imported(run: RunId, step: StepId) -> Firing {
         Firing {
             run,

@@ -116,7 +116,7 @@ impl History {
         self.timeline.state()
     }
 
-    /// Number of records that were folded.
+    /// Returns the number of records that were folded.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.timeline.version()
@@ -134,13 +134,13 @@ impl History {
         self.firings.values().filter(|firing| firing.is_whole())
     }
 
-    /// Number of firings of a step, held or evicted.
+    /// Returns the number of firings of a step, held or evicted.
     #[must_use]
     pub fn fired(&self, step: StepId) -> u32 {
         self.numbers.get(&step).copied().unwrap_or_default()
     }
 
-    /// Number of failed firings of a step that were evicted.
+    /// Returns the number of failed firings of a step that were evicted.
     #[must_use]
     pub fn evicted_failures(&self, step: StepId) -> u32 {
         self.failures.get(&step).copied().unwrap_or_default()

@@ -69,7 +69,7 @@ pub struct DialectView {
 }
 
 impl DialectView {
-    /// The view of a dialect that has no words of its own: null.
+    /// Returns the view of a dialect that has no terms of its own: null.
     #[must_use]
     pub const fn empty(name: &'static str) -> DialectView {
         DialectView { name, lists_unreached: false, build: |_, _| Value::Null }

@@ -241,7 +241,7 @@ impl Timeline {
         &self.state
     }
 
-    /// Number of records that were read.
+    /// Returns the number of records that were read.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.state.head.version
@@ -269,7 +269,7 @@ impl Timeline {
         Ok(TimelineEntry { version, at, occurrence, names })
     }
 
-    /// The table of all events; it is long because it is the only one.
+    /// Interprets an event. This is the only table of all events, so it is long.
     fn interpret(&self, net: &Net, event: &Event) -> Result<Occurrence, Illegal> {
         let of = |run: &RunId, change| Ok(Occurrence::Firing(self.firing(*run)?, change));
         let all = |change| Ok(Occurrence::Execution(change));

@@ -126,7 +126,7 @@ impl Claim {
     }
 }
 
-/// Callback that passes the first reply on.
+/// Returns a callback that passes the first reply on, and its receiver.
 pub(crate) fn first_reply() -> (ReplyTo, oneshot::Receiver<Reply>) {
     let (sender, receiver) = oneshot::channel();
     let mut sender = Some(sender);

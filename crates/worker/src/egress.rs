@@ -212,7 +212,7 @@ pub fn client(egress: Egress, connect: Duration) -> reqwest::Result<Client> {
     builder(Resolver::of_system(Arc::new(egress))).connect_timeout(connect).build()
 }
 
-/// A proxy of the environment would connect past the resolver.
+/// Returns a builder without the proxies of the environment, which would connect without the resolver.
 pub(crate) fn builder(resolver: Resolver) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))

@@ -39,7 +39,7 @@ type Fields = Map<String, Value>;
 /// Values of secrets by their handles.
 type Opened<'h> = BTreeMap<&'h str, Zeroizing<String>>;
 
-/// All entries by name, as templates see them.
+/// Resolves all entries, and returns them by name as templates see them.
 pub(crate) async fn resolve(
     keys: &[Key],
     work: &Work,

@@ -32,7 +32,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// A connection, and its other end as the supervisor's standard input.
+    /// Creates a connection, and returns its other end as the supervisor's standard input.
     pub(crate) fn connect() -> io::Result<(Family, Stdio)> {
         let (own, other) = std::os::unix::net::UnixStream::pair()?;
         own.set_nonblocking(true)?;

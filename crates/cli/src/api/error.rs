@@ -21,7 +21,7 @@ pub struct Unreachable {
 }
 
 impl Unreachable {
-    /// The innermost cause is the specific one: `Connection refused`.
+    /// Describes an error by its innermost cause, which is the specific one: `Connection refused`.
     pub fn new(server: Option<&Url>, error: &reqwest::Error) -> Unreachable {
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
@@ -63,7 +63,7 @@ impl Refusal {
         }
     }
 
-    /// A failure of the API in this process.
+    /// Returns the refusal for a failure of the API in this process.
     pub fn internal(error: &anyhow::Error) -> Refusal {
         let (code, message) = ("INTERNAL_ERROR".to_owned(), format!("{error:#}"));
         Refusal { status: 500, code, message, details: Vec::new() }

@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The path of the file; `-` is standard input.
+    /// Reads a file; `-` is standard input.
     pub fn read(file: &Path) -> Result<Source, Usage> {
         let is_stdin = file.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { file.display().to_string() };

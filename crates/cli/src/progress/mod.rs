@@ -64,7 +64,7 @@ impl Progress {
         Ok(())
     }
 
-    /// State of the last tick.
+    /// Returns the state of the last tick.
     pub fn state(&self) -> &Execution<'static> {
         self.follower.state()
     }

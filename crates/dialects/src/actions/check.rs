@@ -51,7 +51,7 @@ pub(super) fn check(workflow: &Workflow, problems: &mut Problems) {
     }
 }
 
-/// The first action out of order is reported: those after it follow from it.
+/// Reports the first action out of order, because those after it follow from it.
 fn check_order(workflow: &Workflow, problems: &mut Problems) {
     for (action, expected) in workflow.actions.iter().zip(1..) {
         let Some((order, at)) = &action.order else { return };
@@ -120,7 +120,8 @@ fn check_cycles(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems)
     problems.add("E0176", &first.at, message, "remove one of the dependencies".to_owned());
 }
 
-/// The actions that have succeeded before each action of a graph starts; None: all that are earlier in the list.
+/// Returns the actions that have succeeded before each action of a graph starts; None: all that are earlier in the
+/// list.
 fn predecessors(workflow: &Workflow, index: &Index<'_>) -> Option<Ancestors> {
     let direct = |action: &Action| {
         let names = action.depends_on.iter().flatten();

@@ -9,7 +9,7 @@ use crate::adapters::section_schema;
 use crate::read::Key;
 use serde_json::{Map, Value, json};
 
-/// JSON Schema 2020-12 of workflows of actions.
+/// Returns the JSON Schema 2020-12 of workflows of actions.
 pub(crate) fn schema() -> Value {
     let mut schema = closed(ROOT, root);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");

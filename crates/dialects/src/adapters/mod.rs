@@ -84,7 +84,7 @@ impl Sort {
         if name.contains(':') { Sort::Operation } else { Sort::Tool }
     }
 
-    /// The section that has bindings of this sort.
+    /// Returns the section that has bindings of this sort.
     pub(crate) fn section(self) -> &'static str {
         match self {
             Sort::Operation => "operations",

@@ -73,7 +73,7 @@ pub(super) fn fold(
     columns
 }
 
-/// First rank of every column, and the one after its last.
+/// Returns the first rank of every column, and the one after its last.
 fn cuts(heights: &[(f64, f64)], crossing: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let top = |rank: usize| heights[rank].0 - heights[rank].1 / 2.0;
     let bottom = |rank: usize| heights[rank].0 + heights[rank].1 / 2.0;
@@ -113,14 +113,14 @@ impl Columns {
         Point { x: spot.x + self.columns[column].shift, y }
     }
 
-    /// Width and height of everything, with a margin.
+    /// Returns the width and height of everything, with a margin.
     pub(super) fn size(&self) -> (f64, f64) {
         let width = self.columns.iter().map(|column| column.right).fold(0.0, f64::max);
         let height = self.columns.iter().map(|column| column.bottom).fold(0.0, f64::max);
         (width + MARGIN, height + MARGIN)
     }
 
-    /// The lines from one column to the next; None within a column.
+    /// Returns the lines from one column to the next; None within a column.
     pub(super) fn lines(
         &self,
         upper: usize,

@@ -66,7 +66,7 @@ impl<'p> Scopes<'p> {
         scopes
     }
 
-    /// An edge belongs to the innermost body that both ends are in; there, an end further inside is a body.
+    /// Adds an edge to the innermost body that both ends are in; there, an end further inside is a body.
     fn add_edge(&mut self, place: usize, edge: &Edge) {
         let (from, to) = (self.chain(edge.from), self.chain(edge.to));
         let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
@@ -84,7 +84,7 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// The bodies around a node, outermost first, and the node.
+    /// Returns the bodies around a node, outermost first, and the node.
     fn chain(&self, node: usize) -> Vec<Item> {
         let region = |at: &usize| self.picture.nodes[*at].region;
         let around = std::iter::successors(region(&node), region).take(self.picture.nodes.len());

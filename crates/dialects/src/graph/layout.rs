@@ -160,7 +160,7 @@ fn turned(count: usize, links: &[Link], entries: &[usize]) -> Vec<bool> {
     back
 }
 
-/// The longest way from any node without links into it.
+/// Returns the longest way from any node without links into it.
 fn ranks(count: usize, links: &[Link], back: &[bool]) -> Vec<usize> {
     let ends = |place: usize| {
         if back[place] { (links[place].to, links[place].from) } else { (links[place].from, links[place].to) }
@@ -323,7 +323,7 @@ fn finish(
     Layout { boxes: (0..boxes).map(|spot| columns.place(&spots[spot])).collect(), ways, width, height }
 }
 
-/// The way along a chain, from its upper end to its lower one.
+/// Returns the way along a chain, from its upper end to its lower one.
 fn parts(
     spots: &[Spot],
     columns: &Columns,
@@ -372,7 +372,7 @@ fn between(a: Point, b: Point) -> Point {
     Point { x: f64::midpoint(a.x, b.x), y: f64::midpoint(a.y, b.y) }
 }
 
-/// The middle and the height of every rank, from 0.
+/// Returns the middle and the height of every rank, from 0.
 fn heights(spots: &[Spot], order: &[Vec<usize>]) -> Vec<(f64, f64)> {
     let mut y = 0.0;
     let mut ranks = Vec::with_capacity(order.len());

@@ -100,7 +100,7 @@ fn ids(picture: &Picture, wanted: impl Fn(&Node) -> bool) -> Vec<String> {
     found.map(|(place, _)| format!("n{place}")).collect()
 }
 
-/// Fill and border.
+/// Returns fill and border.
 pub(super) fn colours(state: State) -> (&'static str, &'static str) {
     match state {
         State::Completed => ("#c9ebd2", "#1f7a3d"),

@@ -201,7 +201,7 @@ impl Picture {
     }
 }
 
-/// The loop whose frame each step is in. Bodies that are nested too deep have no frames of their own.
+/// Returns the loop whose frame each step is in. Bodies that are nested too deep have no frames of their own.
 fn frames_of(net: &Net) -> Vec<Option<usize>> {
     let around = |step: &usize| net.step(StepId(u32::try_from(*step).ok()?)).region.map(StepId::index);
     let mut found: Vec<Option<(Option<usize>, usize)>> = vec![None; net.steps().count()];
@@ -286,13 +286,13 @@ fn shape(step: &Step) -> Shape {
     }
 }
 
-/// The tools of a step's tasks.
+/// Returns the tools of a step's tasks.
 fn kinds(spec: &serde_json::Value) -> Vec<String> {
     let pipeline: Pipeline = serde_json::from_value(spec.clone()).unwrap_or_default();
     pipeline.tasks.into_iter().map(|task| task.kind).collect()
 }
 
-/// The name of what undoes a step.
+/// Returns the name of the operation that undoes a step.
 fn undoing(work: &Work) -> String {
     let Work::Task { spec } = work else { return "a hook".to_owned() };
     let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
@@ -341,7 +341,8 @@ fn gate(step: &Step) -> Option<String> {
     })
 }
 
-/// In playbooks, arcs are alternatives and have labels; in other dialects every arc carries a token and needs none.
+/// Returns whether a step chooses among its arcs. In playbooks, arcs are alternatives and have labels; in other
+/// dialects every arc carries a token and needs none.
 fn chooses(net: &Net, step: &Step) -> bool {
     net.policy().join == Join::Each && step.router.arcs.len() > 1
 }
@@ -389,7 +390,7 @@ fn tools(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge>
     steps.map(edge).collect()
 }
 
-/// The handle or the guard; where the order counts, with its place in it.
+/// Returns the handle or the guard; if the order matters, with its place in it.
 fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<String> {
     let ordered = exclusive && step.router.arcs.len() > 1;
     let guard = match (&arc.guard, arc.on) {
@@ -406,7 +407,7 @@ fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<St
     Some(shortened(&guard, GUARD_MAX))
 }
 
-/// The name of the handle that the guard of a choice represents.
+/// Returns the name of the handle that the guard of a choice represents.
 fn handle(guard: &str) -> String {
     let branch = guard.strip_prefix("branch == ").and_then(|name| serde_json::from_str(name).ok());
     match guard {

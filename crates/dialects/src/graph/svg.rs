@@ -99,7 +99,7 @@ fn lines(node: &Node) -> Vec<String> {
     lines
 }
 
-/// A box with a self loop has room on both sides, so that it stays in the middle of its place.
+/// Returns the size of a box. With a self loop it has room on both sides, so that it stays in the middle of its place.
 pub(super) fn box_size(picture: &Picture, place: usize) -> Box {
     let (width, height) = inner_size(&picture.nodes[place]);
     let own = picture.edges.iter().filter(|edge| edge.from == place && edge.to == place);
@@ -128,7 +128,7 @@ pub(super) fn label_width(edge: &Edge) -> f64 {
     label_of(edge).map_or(0.0, |label| columns(&label) as f64 * SMALL + 4.0)
 }
 
-/// The label with the number of times that the edge was taken, if that is not obvious.
+/// Returns the label with the number of times that the edge was taken, if that is not obvious.
 fn label_of(edge: &Edge) -> Option<String> {
     let times = edge.taken.filter(|taken| *taken > 1).map(|taken| format!("×{taken}"));
     match (&edge.label, times) {
@@ -226,7 +226,7 @@ fn lines_between(d: &mut String, points: &[Point]) {
     }
 }
 
-/// The point that is a corner's radius away from the corner, or half of the way.
+/// Returns the point that is a corner's radius away from the corner, or half of the way.
 fn towards(corner: Point, to: Point) -> Point {
     let length = (to.x - corner.x).hypot(to.y - corner.y);
     let part = if length > 0.0 { (CORNER / length).min(0.5) } else { 0.0 };
@@ -252,7 +252,7 @@ fn classes(edge: &Edge, back: bool) -> String {
     classes
 }
 
-/// Text to the right of its line, on the background colour where other lines cross.
+/// Draws text to the right of its line, on the background colour where other lines cross.
 fn label(out: &mut String, edge: &Edge, at: Point) {
     let Some(label) = label_of(edge) else { return };
     let width = columns(&label) as f64 * SMALL + 4.0;
@@ -341,7 +341,7 @@ fn self_loop(
     label(out, edge, Point { x: far - 2.0, y: middle });
 }
 
-/// The shapes of the picture, then the states of an execution; and how wide that is.
+/// Draws the shapes of the picture, then the states of an execution, and returns their width.
 fn legend(picture: &Picture, y: f64) -> (String, f64) {
     let mut out = String::new();
     let mut x = 14.0;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// An expression without the braces around it, on one line.
+/// Returns an expression without the braces around it, on one line.
 pub(super) fn bare(expression: &str) -> String {
     let trimmed = expression.trim();
     let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
@@ -40,7 +40,8 @@ pub(super) fn for_xml(text: &str) -> String {
     out
 }
 
-/// Mermaid takes its own entities, with `#` in place of `&`; everything it could read as markup becomes one.
+/// Escapes a text for Mermaid, which has its own entities with `#` in place of `&`; everything it could read as markup
+/// becomes one.
 pub(super) fn for_mermaid(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

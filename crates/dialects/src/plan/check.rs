@@ -210,7 +210,7 @@ impl StepCheck<'_> {
         problems.add("E0187", &name.at, message, hint.or(Some(declare)));
     }
 
-    /// Extra fields do not hide those of the action.
+    /// Checks that extra fields do not hide those of the action.
     fn check_extras(&self, problems: &mut Problems) {
         let step = self.step;
         let both = [
@@ -282,7 +282,8 @@ fn place(condition: &Condition, error: &CompileError, source: &str) -> Range<usi
     }
 }
 
-/// A secret reaches programs only: what a decision, an output or a part of a value needs is plain.
+/// Notes the parameters that cannot be secrets: a secret reaches programs only, so those that a decision, an output or
+/// a part of a value needs are plain.
 fn note_plain(plan: &Plan, checked: &mut Checked) {
     let mut plain = |reference: &Reference, why: String| {
         if let RefSource::Param(name) = &reference.from {
@@ -312,7 +313,7 @@ fn note_plain(plan: &Plan, checked: &mut Checked) {
     }
 }
 
-/// Whether a text has the name as a word.
+/// Returns whether a text has the name as a word.
 fn mentions(text: &str, name: &str) -> bool {
     let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
     text.split(|sign| !is_part(sign)).any(|word| word == name)

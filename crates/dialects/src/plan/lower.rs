@@ -111,7 +111,7 @@ impl Lowering<'_> {
         lowered
     }
 
-    /// One task, which a worker runs in a work dir of its own.
+    /// Returns the one task of a step, which a worker runs in a work dir of its own.
     fn work(&self, step: &Step) -> Work {
         let described = self.describe(step);
         let mut config = Map::new();
@@ -198,7 +198,7 @@ impl Lowering<'_> {
         }]
     }
 
-    /// The target of the routing context as a template.
+    /// Returns the target of the routing context as a template.
     fn target(&self, step: &Step) -> Option<Value> {
         let routing = step.routing.as_ref()?;
         let reference = match &routing.name {
@@ -214,7 +214,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The condition and the routing context as the plan has them.
+/// Returns the condition and the routing context as the plan has them.
 fn captions(step: &Step) -> Vec<String> {
     let condition = step.condition.as_ref().map(|condition| format!("if {}", condition.text));
     let routing = step.routing.as_ref().map(|routing| {

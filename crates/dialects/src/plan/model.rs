@@ -135,7 +135,7 @@ pub(super) enum RoutingKind {
 }
 
 impl RoutingKind {
-    /// Key of a literal target.
+    /// Returns the key of a literal target.
     pub(super) fn key(self) -> &'static str {
         match self {
             RoutingKind::Sandbox => "sandbox",

@@ -7,7 +7,7 @@ use super::language::{
 use crate::read::Key;
 use serde_json::{Map, Value, json};
 
-/// JSON Schema 2020-12 of plans.
+/// Returns the JSON Schema 2020-12 of plans.
 pub(crate) fn schema() -> Value {
     let mut plan = closed(PLAN, plan);
     plan["required"] = json!(["steps"]);
@@ -41,7 +41,7 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// A map with these keys and no other. A key without a value is as good as no key.
+/// Returns the schema of a map with these keys and no other. A key without a value counts as absent.
 fn closed(keys: &[Key], value: fn(&str) -> Value) -> Value {
     let property = |key: &Key| {
         let mut schema = value(key.name);

@@ -75,13 +75,13 @@ fn phase(phase: Phase) -> &'static str {
     }
 }
 
-/// Parameters, and the names of secrets.
+/// Returns the parameters, and the names of secrets.
 fn split(mut inputs: Value) -> (Value, Value) {
     let secrets = inputs.as_object_mut().and_then(|fields| fields.shift_remove(SECRETS));
     (inputs, secrets.unwrap_or_else(|| json!({})))
 }
 
-/// Binding of each parameter of the plan.
+/// Returns the binding of each parameter of the plan.
 fn resolved(schema: Option<&Value>, inputs: &Value) -> Vec<Value> {
     let declared = schema.and_then(|schema| schema.get("properties")?.as_object());
     let params = declared.into_iter().flatten().filter(|(name, _)| *name != SECRETS);
@@ -99,7 +99,7 @@ fn resolved(schema: Option<&Value>, inputs: &Value) -> Vec<Value> {
     params.map(bound).collect()
 }
 
-/// Number of steps in each phase.
+/// Returns the number of steps in each phase.
 fn count(steps: &[Value]) -> Value {
     let count = |phase: &str| steps.iter().filter(|step| step["phase"] == phase).count();
     STEP_PHASES.iter().map(|phase| ((*phase).to_owned(), json!(count(phase)))).collect::<Map<_, _>>().into()
@@ -205,7 +205,7 @@ impl PlanView<'_> {
         self.net.policy().outputs.iter().filter_map(status).collect()
     }
 
-    /// A failure of the execution itself. Failures of steps are theirs.
+    /// Returns a failure of the execution itself. Failures of steps are shown with the steps.
     fn error(&self) -> Option<String> {
         let (failure, _) = self.history.failure.as_ref()?;
         let is_cancelled = self.history.state().phase() == Phase::Ended(Outcome::Cancelled);
@@ -237,7 +237,7 @@ fn input_status(input: &StepInput) -> Value {
     }
 }
 
-/// An output as a value or an artifact; none for an output that the step did not write.
+/// Returns an output as a value or an artifact; none for an output that the step did not write.
 fn output_status(output: &StepOutput, result: &Value, budget: &AnswerBudget<'_>) -> Option<Value> {
     let mut status = json!({ "name": output.name });
     if !output.metadata.is_empty() {
@@ -276,7 +276,7 @@ fn artifact(value: &Value, budget: &AnswerBudget<'_>) -> Option<Value> {
     Some(artifact)
 }
 
-/// The result of a step, also if it is stored as an artifact.
+/// Returns the result of a step, also if it is stored as an artifact.
 fn show(held: &HeldValue, budget: &mut AnswerBudget<'_>, values: &mut ValueBudget) -> Value {
     let shown = budget.show(held);
     match windlass_artifact::key(&shown) {

@@ -356,7 +356,7 @@ const CALLS: [ToolRow; 2] = [
     ToolRow { kind: "workbook", about: "A tool of the workbook", needs: &["name"], ..ToolRow::USUAL },
 ];
 
-/// The tools that a playbook can name.
+/// Returns the tools that a playbook can name.
 pub(crate) fn tools() -> impl Iterator<Item = &'static ToolRow> + Clone {
     Tool::ALL.iter().map(|tool| tool.row()).filter(|row| row.in_playbooks).chain(&CALLS)
 }

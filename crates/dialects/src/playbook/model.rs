@@ -24,7 +24,7 @@ pub(super) struct Playbook {
 }
 
 impl Playbook {
-    /// The step that gets the first token.
+    /// Returns the step that gets the first token.
     pub(super) fn entry(&self) -> Option<&StepDef> {
         let named = self.executor.entry_step.as_ref();
         self.steps.iter().find(|step| named.is_none_or(|name| name.text == step.name.text))

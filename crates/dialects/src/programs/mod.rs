@@ -26,12 +26,12 @@ impl Refusal {
         Refusal { source: source.to_owned(), place: place.into(), hint: hint.into() }
     }
 
-    /// The text to look for in the definition.
+    /// Returns the text to look for in the definition.
     pub(crate) fn needle(&self) -> &str {
         &self.source
     }
 
-    /// The expression or statement as a message shows it.
+    /// Returns the expression or statement as a message shows it.
     pub(crate) fn shown(&self) -> String {
         match self.source.starts_with("{%") {
             true => format!("`{}`", self.source),

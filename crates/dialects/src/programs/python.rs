@@ -19,7 +19,7 @@ impl Quoted {
     }
 }
 
-/// The source of a template that makes literals of its values.
+/// Returns the source of a template that makes literals of its values.
 pub(crate) fn python(text: &str) -> Result<String, Refusal> {
     let parts = parts(text)?;
     let program = parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));

@@ -47,7 +47,7 @@ fn expression(source: String) -> Part {
     }
 }
 
-/// The text of an expression that reads nothing: it is the author's own.
+/// Returns the text of an expression that reads nothing: it is the author's own.
 fn constant(source: &str) -> Option<String> {
     let expr = Expr::compile(source).ok().filter(|expr| expr.reads().is_empty())?;
     let template = Template::compile(&json!(format!("{{{{ {} }}}}", expr.source()))).ok()?;
@@ -116,7 +116,7 @@ impl Written {
         self.0[place] = Piece::Text(text.to_owned());
     }
 
-    /// The source of the template.
+    /// Returns the source of the template.
     pub(super) fn source(self) -> String {
         let alone = self.0.iter().all(|piece| matches!(piece, Piece::Text(_)));
         if alone {
@@ -135,7 +135,7 @@ impl Written {
     }
 }
 
-/// A text that no template engine changes.
+/// Returns a text that no template engine changes.
 pub(crate) fn raw(text: &str) -> String {
     match has_tags(text) {
         false => text.to_owned(),

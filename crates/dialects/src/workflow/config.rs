@@ -9,7 +9,7 @@ use windlass_expr::{Expr, Read, Template};
 /// Fields that every type of node may have.
 const EVERYWHERE: [&str; 3] = ["retryPolicy", "retry", "timeoutMs"];
 
-/// A field with a value: editors write down empty ones, too.
+/// Returns a field with a value: editors write empty fields, too.
 pub(super) fn given<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     node.get(name).filter(|value| !value.is_null() && value.text() != Some(""))
 }
@@ -178,7 +178,7 @@ impl Checked<'_, '_, '_> {
     }
 }
 
-/// An expression without the braces around it.
+/// Returns an expression without the braces around it.
 pub(super) fn bare(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));

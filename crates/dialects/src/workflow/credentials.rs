@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use windlass_artifact::SECRET;
 use windlass_secrets::check_name;
 
-/// `credentials: {NAME: SECRET}`.
+/// Reads `credentials: {NAME: SECRET}`.
 pub(super) fn declared(config: &Node, what: &str, reader: &mut Reader<'_, '_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for Entry { key, value, .. } in given(config, "credentials").map(Node::entries).unwrap_or_default() {
@@ -48,7 +48,7 @@ pub(super) fn without(config: &Node, written: &[Written]) -> Map<String, Value> 
     kept(config, written).as_object().cloned().unwrap_or_default()
 }
 
-/// A name in capitals that nothing else has is a stored secret.
+/// Returns whether a name is in capitals, like the name of a stored secret.
 pub(super) fn looks_like_one(name: &str) -> bool {
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_uppercase())

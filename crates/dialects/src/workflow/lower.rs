@@ -20,7 +20,7 @@ use windlass_protocol::{Node, Pipeline, Task};
 /// Default timeout of an execution.
 const TIMEOUT_MS: u64 = 300_000;
 
-/// The workflow has been checked: every name in it leads somewhere.
+/// Lowers a workflow that has been checked: every name in it exists.
 pub(super) fn lower(workflow: &Workflow, plan: &Plan, problems: &mut Problems) -> Option<Net> {
     let names = Names::of(workflow);
     let retry = workflow.settings.retry.clone().unwrap_or_else(retry::usual);
@@ -126,7 +126,8 @@ impl<'w> Lowering<'w> {
         step
     }
 
-    /// Whether something reads the results of the iterations, or they are the output because nothing follows the loop.
+    /// Returns whether something reads the results of the iterations, or they are the output because nothing follows
+    /// the loop.
     fn wants_results(&self, place: usize) -> bool {
         let read = self.reads_all || self.read.contains(&place);
         let leads_on = self.flows_from[place].iter().any(|flow| flow.exit == Exit::Done);
@@ -140,7 +141,7 @@ impl<'w> Lowering<'w> {
         after.into_iter().any(|flow| is_program(self.workflow.nodes[flow.to].kind.kind))
     }
 
-    /// A node's own policy wins over the number of tries that its type names.
+    /// Returns the retry policy. A node's own policy has precedence over the number of tries that its type sets.
     fn retry(&self, node: &NodeDef) -> Retry {
         let tries = match &node.form {
             Form::Task(task) => task.attempts_max,
@@ -152,7 +153,7 @@ impl<'w> Lowering<'w> {
         Retry { resumes: node.kind.kind == Kind::AiAgent, ..policy }
     }
 
-    /// The first nodes of a body do not run in an iteration that is passed over.
+    /// Returns the condition. The first nodes of a body do not run in an iteration that is skipped.
     fn condition(&self, place: usize) -> Option<Expr> {
         let around = self.plan.region[place]?;
         let Form::Loop(form) = &self.workflow.nodes[around].form else { return None };
@@ -272,7 +273,7 @@ impl<'w> Lowering<'w> {
         around.skip(1).filter(reads).collect()
     }
 
-    /// The nodes whose outputs its templates read, and those right before it, which are its inputs.
+    /// Returns the nodes whose outputs its templates read, and those right before it, which are its inputs.
     fn reads(&self, place: usize, node: &NodeDef) -> Vec<StepId> {
         let mut found: BTreeSet<usize> =
             node.seen.iter().filter_map(|seen| self.names.node(&seen.read)).collect();
@@ -292,7 +293,7 @@ impl<'w> Lowering<'w> {
     }
 }
 
-/// It gets the outputs of the nodes directly before it, whether its templates read them or not.
+/// Returns whether it gets the outputs of the nodes directly before it, whether or not its templates read them.
 fn is_program(kind: Kind) -> bool {
     matches!(kind, Kind::Shell | Kind::Code | Kind::AiAgent)
 }

@@ -37,7 +37,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 
-/// A failure mode by its name in the document.
+/// Returns a failure mode by its name in the document.
 #[must_use]
 pub fn failure_mode(word: &str) -> Option<FailureMode> {
     language::FAILURE_MODES.iter().find(|(known, _)| *known == word).map(|(_, mode)| *mode)
@@ -80,7 +80,7 @@ fn known_names(workflow: &model::Workflow) -> std::collections::BTreeSet<String>
     read.filter(|root| names.knows(root)).cloned().collect()
 }
 
-/// A node's only task has its name.
+/// Returns the code of a node's only task, which has the node's name.
 fn node_code(node: &model::NodeDef) -> Option<TaskCode<'_>> {
     let model::Form::Task(task) = &node.form else { return None };
     Some(TaskCode { step: &node.id.text, task: &node.id.text, at: task.code_at.clone()? })

@@ -169,7 +169,7 @@ fn entries(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
     }
 }
 
-/// The guard of an edge; None: it is taken whenever the node completes.
+/// Returns the guard of an edge; None: it is taken whenever the node completes.
 pub(super) fn guard(node: &NodeDef, flow: &Flow) -> Option<String> {
     let Form::Conditional(_) = &node.form else { return None };
     let of = format!("steps[{}]", literal(&json!(node.id.text)));

@@ -44,7 +44,7 @@ impl<'w> Names<'w> {
         }
     }
 
-    /// The node that a name with other characters may mean.
+    /// Returns the node that a name with other characters may mean.
     fn near(&self, root: &str) -> Option<&'w str> {
         let begun = format!("{root}-");
         let from = (Bound::Included(begun.as_str()), Bound::Unbounded);
@@ -52,7 +52,7 @@ impl<'w> Names<'w> {
         self.dashed.get(root).copied().or(longer.filter(|id| id.starts_with(&begun)))
     }
 
-    /// Something other than a stored secret has the name.
+    /// Returns whether something other than a stored secret has the name.
     pub(super) fn knows(&self, root: &str) -> bool {
         ROOTS.contains(&root)
             || root == NOW
@@ -62,7 +62,7 @@ impl<'w> Names<'w> {
             || self.iterators.contains(root)
     }
 
-    /// The node whose output is read.
+    /// Returns the node whose output is read.
     pub(super) fn node(&self, read: &Read) -> Option<usize> {
         match (OUTPUTS.contains(&read.root.as_str()), &read.key) {
             (true, Some(key)) => self.index.get(key.as_str()).copied(),
@@ -72,12 +72,12 @@ impl<'w> Names<'w> {
     }
 }
 
-/// Whether an expression reads the outputs of all nodes.
+/// Returns whether an expression reads the outputs of all nodes.
 pub(super) fn reads_all(read: &Read) -> bool {
     OUTPUTS.contains(&read.root.as_str()) && read.key.is_none()
 }
 
-/// An id whose characters are no part of a name, as a name.
+/// Returns an id that is not a valid name in the form of one.
 fn dashed(id: &str) -> Option<(String, &str)> {
     let name = id.replace(['-', '.', ' '], "_");
     (name != id).then_some((name, id))
@@ -193,7 +193,7 @@ struct Order<'o> {
 }
 
 impl Order<'_> {
-    /// A node that runs later, in parallel or inside a loop has no output yet, or several.
+    /// Reports reads of a node that has no output yet or several: one that runs later, in parallel or inside a loop.
     fn check(&self, reader: usize, of: usize, at: &std::ops::Range<usize>, problems: &mut Problems) {
         let name = |place: usize| &self.workflow.nodes[place].id.text;
         let loops_around =

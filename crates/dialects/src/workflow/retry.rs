@@ -10,7 +10,7 @@ use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 /// Tries after the first one that a policy may ask for.
 const RETRIES_MAX: u32 = 1_000;
 
-/// Policy of nodes without one: three retries, after about 1, 2 and 4 seconds.
+/// Returns the policy of nodes without one: three retries, after about 1, 2 and 4 seconds.
 #[must_use]
 pub(crate) fn usual() -> Retry {
     Retry {

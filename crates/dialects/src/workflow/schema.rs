@@ -53,7 +53,7 @@ fn node_type(kind: &NodeKind) -> NodeType {
     }
 }
 
-/// JSON Schema 2020-12 of workflows.
+/// Returns the JSON Schema 2020-12 of workflows.
 pub(crate) fn schema() -> Value {
     let mut schema = open(ROOT, |key| match key {
         "name" => json!({ "type": "string", "maxLength": 255 }),
@@ -153,7 +153,7 @@ fn settings() -> Value {
     settings
 }
 
-/// The schema of a retry policy, wherever one is written.
+/// Returns the schema of a retry policy, wherever one is written.
 #[must_use]
 pub fn retry_schema() -> Value {
     let mut retry = open(RETRY, |key| match key {

@@ -6,7 +6,8 @@ use windlass_kernel::{
 };
 use windlass_protocol::{TOO_DEEP, TOO_DEEP_CODE, is_too_deep};
 
-/// A value that ends a step becomes its failure; all other inputs with such values are refused.
+/// Refuses an input with a value that is nested too deep. If the value ends a step, it becomes the failure of the
+/// step.
 pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
     let deep = match input {
         Input::Report(report) => {

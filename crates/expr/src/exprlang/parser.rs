@@ -53,7 +53,7 @@ struct Parser<'b> {
     bind: &'b dyn Fn(&str) -> Result<String, String>,
 }
 
-/// Binary operators by their precedence, as expr-lang has them.
+/// Returns the precedence of a binary operator, as in expr-lang.
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {
         "or" | "||" => 10,
@@ -126,7 +126,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The binary operator that is next, and whether `not` precedes it.
+    /// Returns the next binary operator, and whether `not` precedes it.
     fn operator(&self) -> Option<(String, bool)> {
         let word = |token: Option<&Token>| match token.map(|token| &token.kind) {
             Some(TokenKind::Sign(sign)) => Some((*sign).to_owned()),
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(Translated { source: format!("{{ {} }}", fields.join(",")), kind: Kind::Other("a map") })
     }
 
-    /// What follows a value: `.name`, `?.name`, `[index]`, `[from:to]`.
+    /// Parses the members of a value: `.name`, `?.name`, `[index]`, `[from:to]`.
     fn members(&mut self, mut value: Translated) -> Parsed {
         let first = self.next;
         loop {

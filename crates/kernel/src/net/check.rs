@@ -275,7 +275,7 @@ fn is_parallel_while(step: &Step) -> bool {
         .is_some_and(|repeat| matches!(repeat.kind, LoopKind::While { .. }) && repeat.cap != 1)
 }
 
-/// Outside playbooks, tokens start at steps without incoming arcs; the chosen entry must be one of them.
+/// Checks the entry. Outside playbooks it must be one of the steps without incoming arcs, at which tokens start.
 fn check_entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let Some(entry) = spec.policy.entry else { return };
     if spec.steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == entry) {

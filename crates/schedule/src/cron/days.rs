@@ -57,7 +57,7 @@ impl MonthDays {
             || self.is_nearest(date)
     }
 
-    /// Whether the date is the nearest weekday of a day that is at most two days away.
+    /// Returns whether the date is the nearest weekday of a day that is at most two days away.
     fn is_nearest(&self, date: Date) -> bool {
         let near = (date.day() - 2).max(1)..=(date.day() + 2).min(date.days_in_month());
         near.into_iter().any(|day| self.nearest.contains(day) && nearest_weekday(date, day) == date.day())

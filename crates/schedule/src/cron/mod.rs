@@ -72,9 +72,9 @@ impl Cron {
         if self.counts_elapsed_time() { self.next_elapsed(after, zone) } else { self.next_fixed(after, zone) }
     }
 
-    /// Whether the expression repeats within a day (`*` in hours, minutes or seconds). Such occurrences follow elapsed
-    /// time: none in the hour that a clock change skips, and some in both passes of a repeated hour. An expression with
-    /// fixed times has one occurrence for each of them on every matching day.
+    /// Returns whether the expression repeats within a day (`*` in hours, minutes or seconds). Such occurrences follow
+    /// elapsed time: none in the hour that a clock change skips, and some in both passes of a repeated hour. An
+    /// expression with fixed times has one occurrence for each of them on every matching day.
     fn counts_elapsed_time(&self) -> bool {
         self.seconds.has_star || self.minutes.has_star || self.hours.has_star
     }
@@ -124,7 +124,7 @@ impl Cron {
         None
     }
 
-    /// A date matches either of two restricted day fields, as in cron since its beginnings.
+    /// Returns whether a date matches: either of two restricted day fields is enough, as in every cron.
     fn matches(&self, date: Date) -> bool {
         let (month_day, week_day) = (self.month_days.contains(date), self.week_days.contains(date));
         match self.month_days.is_any() || self.week_days.is_any() {

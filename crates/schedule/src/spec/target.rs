@@ -134,13 +134,13 @@ fn has_host(url: &str) -> bool {
     host.is_some_and(|host| !host.is_empty()) && !url.contains(|sign: char| sign.is_control() || sign == ' ')
 }
 
-/// A token of HTTP.
+/// Returns whether a text is a token of HTTP.
 fn is_header_name(name: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// A line break would begin another header.
+/// Returns whether a text is the value of a header. A line break would begin another header.
 fn is_header_value(value: &str) -> bool {
     value.chars().all(|sign| sign == '\t' || !sign.is_control())
 }
@@ -150,7 +150,7 @@ fn is_variable(name: &str) -> bool {
     name.bytes().all(is_word) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// A map of strings.
+/// Reads a map of strings.
 fn texts(fields: &mut Fields<'_>, name: &'static str) -> BTreeMap<String, String> {
     let Some(value) = fields.value(name) else { return BTreeMap::new() };
     let object = value.as_object().filter(|object| object.len() <= ENTRIES_MAX);

@@ -21,7 +21,7 @@ pub(crate) struct BucketCopies {
 }
 
 impl BucketCopies {
-    /// The runtime is that of the caller. It must outlive everything that reads artifacts.
+    /// Creates the copies on the runtime of the caller, which must outlive everything that reads artifacts.
     pub(crate) fn new(bucket: Arc<Bucket>, rows: SqliteReader) -> BucketCopies {
         BucketCopies { bucket, runtime: Handle::current(), rows: Mutex::new(rows) }
     }

@@ -131,7 +131,7 @@ impl PlacementRequest<'_> {
         })
     }
 
-    /// Default of a parameter, which counts like a value.
+    /// Returns the default of a parameter, which counts like a value.
     fn default_of(&self, name: &str) -> Option<&Value> {
         let params = self.plan.spec.get("params")?.as_array()?;
         params.iter().find(|param| param["name"] == name)?.get("default")
@@ -152,7 +152,7 @@ fn any_target(value: &Value) -> Option<(TargetKind, String)> {
     sandbox.or_else(|| Some((TargetKind::RouteGroup, name("routeGroup")?)))
 }
 
-/// The only ready cluster that fits is chosen; otherwise the execution names one of those that fit.
+/// Returns the only cluster that fits, if it is ready; otherwise the execution has to name one of those that fit.
 async fn fitting(app: &App, tenant: &Tenant, pattern: &str) -> Result<Derived, Problem> {
     let of = tenant.clone();
     let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {

@@ -189,7 +189,7 @@ async fn create_link(
     Ok((StatusCode::CREATED, Json(SignInLink { path, expires_at })))
 }
 
-/// The code is in the fragment, which browsers send to no server and no log.
+/// Returns a sign-in path. The code is in the fragment, which browsers send to no server and no log.
 pub(crate) fn sign_in_path(app: &App, caller: Caller) -> Result<String, Problem> {
     let code = app.sign_in_codes.issue(caller, now()).map_err(Problem::internal)?;
     Ok(format!("/sign-in#{}", code.text()))

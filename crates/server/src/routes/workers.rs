@@ -334,7 +334,7 @@ fn failure(error: ReportedError) -> Result<Box<Failure>, Problem> {
     Ok(Box::new(Failure { retryable, retry_after_ms, details, ..failure }))
 }
 
-/// A malformed session is answered like an unknown one.
+/// Parses a session. A malformed one is answered like an unknown one.
 pub(super) fn read_session(text: &str) -> Result<SessionHandle, Problem> {
     SessionHandle::read(text).ok_or_else(crate::remote::no_session)
 }

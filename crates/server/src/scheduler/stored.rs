@@ -33,7 +33,7 @@ impl SpecColumn {
     }
 }
 
-/// 400 with one detail per field.
+/// Returns 400 with one detail per field.
 pub(crate) fn refuse_fields(problems: impl Iterator<Item = FieldProblem>) -> Problem {
     let details: Vec<Detail> =
         problems.map(|FieldProblem { field, message }| Detail::new(field, message)).collect();

@@ -66,12 +66,12 @@ pub(crate) fn inputs(target: &Target) -> Map<String, Value> {
     }
 }
 
-/// The inputs without their values, which declares them.
+/// Returns the inputs without their values, which declares them.
 fn defaults(target: &Target) -> Map<String, Value> {
     inputs(target).into_iter().map(|(name, _)| (name, Value::Null)).collect()
 }
 
-/// A map whose values are the entries of a list of inputs, in the same order.
+/// Returns a map whose values are the entries of a list of inputs, in the same order.
 fn named_values<'n>(names: impl Iterator<Item = &'n String>, list: &str) -> Map<String, Value> {
     let entry = |(index, name): (usize, &String)| {
         (name.clone(), json!(format!("{{{{ workload.{list}[{index}] }}}}")))

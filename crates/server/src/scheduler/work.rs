@@ -52,7 +52,7 @@ impl Work {
         Work { app, run, lease: Some(lease) }
     }
 
-    /// A run of an earlier process whose execution still runs.
+    /// Returns the work on a run of an earlier process whose execution still runs.
     pub(super) fn of_execution(app: Arc<App>, run: StoredRun) -> Work {
         Work { app, run, lease: None }
     }

@@ -93,7 +93,7 @@ fn parse_place(place: &str) -> Option<(String, String)> {
     (is_bucket && is_prefix).then(|| (bucket.to_owned(), prefix.to_owned()))
 }
 
-/// The URL is shown in messages, so it must not have a password.
+/// Checks the endpoint. The URL is shown in messages, so it must not have a password.
 fn check_endpoint(url: &str) -> Result<(), BadSetting> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     match rest {

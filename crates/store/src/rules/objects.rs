@@ -93,7 +93,7 @@ fn fail(known: &StoredObject, error: &str, policy: UploadPolicy, at: Millis) -> 
     StoredObject { state, claimed: false, due, error: Some(error.to_owned()), ..known.clone() }
 }
 
-/// Delay after an attempt, counted from 1.
+/// Returns the delay after an attempt, counted from 1.
 fn delay_ms(attempts: u32, policy: UploadPolicy) -> u64 {
     let doubled = 1_u64.checked_shl(attempts.saturating_sub(1)).unwrap_or(u64::MAX);
     policy.delay_ms.saturating_mul(doubled).min(policy.delay_max_ms)

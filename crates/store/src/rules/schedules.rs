@@ -120,7 +120,7 @@ pub fn dead_letter_id(run: ScheduleRunId, at: Millis) -> DeadLetterId {
     DeadLetterId(derive_id(&format!("dead-letter:{:032x}", run.0), at))
 }
 
-/// An id of the usual form: the time in its upper 48 bits, then bits of a hash.
+/// Derives an id of the usual form: the time in its upper 48 bits, then bits of a hash.
 fn derive_id(name: &str, at: Millis) -> u128 {
     let digest = Sha256::digest(name.as_bytes());
     let bits = digest.iter().take(10).fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));

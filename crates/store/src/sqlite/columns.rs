@@ -171,7 +171,7 @@ impl Column for Tenant {
 pub(super) trait Columns {
     fn read<T: Column>(&self, column: usize) -> StoreResult<T>;
     fn text(&self, column: usize) -> StoreResult<&str>;
-    /// `what` names the value in the error that reports unreadable JSON.
+    /// Parses a JSON column. `what` names the value in the error that reports unreadable JSON.
     fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<T>;
     fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<Option<T>>;
 }

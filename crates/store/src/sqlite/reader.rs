@@ -89,7 +89,7 @@ impl SqliteReader {
     }
 }
 
-/// An execution whose rows disappeared within one read.
+/// Returns the error for an execution whose rows disappeared within one read.
 pub(super) fn vanished() -> StoreError {
     StoreError::Corrupt("it disappeared while it was read".to_owned())
 }

@@ -47,7 +47,7 @@ pub(super) fn write_part(conn: &Connection, key: i64, row: &PartRow) -> StoreRes
     Ok(())
 }
 
-/// A change must meet the one row it was made for, else the rows do not follow from the journal (K1).
+/// Checks that a change met the one row it was made for; otherwise the rows do not follow from the journal (K1).
 pub(super) fn must_change_one(changed: usize, what: &str) -> StoreResult<()> {
     if changed == 1 {
         return Ok(());

@@ -35,7 +35,7 @@ impl fmt::Display for BadRecord {
 }
 
 impl EvidenceChain {
-    /// Number of records that were read.
+    /// Returns the number of records that were read.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

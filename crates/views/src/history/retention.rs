@@ -61,7 +61,7 @@ impl Firing {
 }
 
 impl History {
-    /// Number of ended firings that were evicted.
+    /// Returns the number of ended firings that were evicted.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.retention.evicted

@@ -18,7 +18,7 @@ use std::path::Path;
 const USAGE: &str = "usage: windlass-node get KEY | set KEY VALUE | log LEVEL MESSAGE [DATA] | metric NAME [VALUE] | \
                      progress PERCENTAGE [STEP] | input [NAME]";
 
-/// Text to print, or the reason of a failure.
+/// Runs a command. Returns the text to print, or the reason of a failure.
 pub fn run(args: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Option<Value>, String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["input", name @ ..] = &args[..] {

@@ -80,7 +80,7 @@ impl fmt::Debug for NodeDesk {
 }
 
 impl NodeDesk {
-    /// `ctx` is the context of the attempt.
+    /// Creates the context of a node. `ctx` is the context of the attempt.
     pub(crate) fn new(
         node: Node,
         work: Work,
@@ -97,7 +97,7 @@ impl NodeDesk {
         &self.work
     }
 
-    /// Identity of the node, as programs and agents see it.
+    /// Returns the identity of the node, as programs and agents see it.
     pub(crate) fn identity(&self) -> Map<String, Value> {
         let Node { id, name, kind, .. } = &self.node;
         let identity = json!({

@@ -45,7 +45,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// `own` are the node's own variables, `config` is the configuration of its tool.
+    /// Creates the folder. `own` are the node's own variables, `config` is the configuration of its tool.
     pub(crate) async fn make(desk: &Desk, node: &NodeDesk, own: &Value) -> Result<Workspace, Box<Failure>> {
         let mut context = node.identity();
         let inputs = node.inputs(&desk.kit, own).await?;

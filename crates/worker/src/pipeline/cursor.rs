@@ -105,7 +105,7 @@ impl Cursor {
         metadata
     }
 
-    /// The cursor, and the end of the other execution that the run waited for.
+    /// Reads the cursor, and the end of the other execution that the run waited for.
     pub(super) fn read(stored: &Value) -> Result<(Cursor, Option<ChildEnd>), String> {
         let waited = stored.get("then").map(|_| Returned::deserialize(stored));
         let returned = waited.transpose().map_err(|error| error.to_string())?;
@@ -126,7 +126,7 @@ impl Cursor {
         self.ctx.extend(fields);
     }
 
-    /// Context keys for the next report.
+    /// Returns the context keys for the next report.
     pub(super) fn patch(&self) -> Map<String, Value> {
         self.unsent.iter().filter_map(|key| Some((key.clone(), self.ctx.get(key)?.clone()))).collect()
     }

@@ -233,7 +233,7 @@ impl Run {
         self.stage = Stage::Answered { args, called };
     }
 
-    /// The step whose failures are described.
+    /// Returns the step whose failures are described.
     fn site(&self) -> FailureSite<'_> {
         let node_name = self.pipeline.node.as_ref().map_or(&self.work.step, |node| &node.name);
         FailureSite { node_id: &self.work.step, node_name, attempt: self.work.attempt }
@@ -247,7 +247,7 @@ impl Run {
         }
     }
 
-    /// Keychain entries to resolve before the first task.
+    /// Returns the keychain entries to resolve before the first task.
     #[must_use]
     pub fn keychain(&self) -> &[Key] {
         &self.pipeline.keychain
@@ -277,7 +277,7 @@ impl Run {
         self.shelf.satisfied();
     }
 
-    /// Memory of the large values at hand.
+    /// Returns the memory of the loaded large values.
     #[must_use]
     pub fn loaded_memory(&self) -> u64 {
         self.shelf.loaded_memory()

@@ -29,7 +29,7 @@ fn failure_of(result: Value) -> Box<Failure> {
     failed
 }
 
-/// `{status: "ok", result}` or `{status: "error", error}`, with `meta` and the facts of the tool (`http`, …).
+/// Returns `{status: "ok", result}` or `{status: "error", error}`, with `meta` and the facts of the tool (`http`, …).
 pub(super) fn describe(called: &CallResult, site: FailureSite<'_>, tool: &str, attempt: u32) -> Value {
     let mut described = called.facts.clone();
     let (status, key, value) = match &called.outcome {
@@ -102,7 +102,7 @@ pub(super) fn output(
     shelf.settled(Ok((Value::Object(output), source)))
 }
 
-/// Definition of the other execution, and its inputs.
+/// Returns the definition of the other execution, and its inputs.
 pub(super) fn child(config: &Map<String, Value>) -> (Value, Value) {
     let kept = |key: &&str| Some(((*key).to_owned(), config.get(*key)?.clone()));
     let definition = ["path", "catalog_id", "version"].iter().filter_map(kept).collect();

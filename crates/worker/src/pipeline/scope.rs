@@ -48,7 +48,7 @@ impl<'r> View<'r> {
         View { work, cursor, shelf, args, task: None, outcome: None, own: None, secrets: None }
     }
 
-    /// The arguments as a whole.
+    /// Returns the arguments as a whole.
     pub(super) fn args(&self) -> Found<'r> {
         self.shelf.resolve(Cow::Borrowed(self.args?))
     }
@@ -115,7 +115,7 @@ impl<'r> View<'r> {
         around.find(|(_, iter)| iter.name == name).map(|(_, iter)| Cow::Borrowed(&iter.item))
     }
 
-    /// Current iteration of a loop around the step.
+    /// Returns the current iteration of a loop around the step.
     fn around(&self, name: &str) -> Option<Value> {
         let (_, iter) = self.work.scope.around.iter().find(|(step, _)| step == name)?;
         let last = iter.total.map(|total| iter.index + 1 == total);
@@ -148,7 +148,7 @@ impl<'r> View<'r> {
         self.resolved(earlier.chain(self.own.map(|own| (&self.work.step, own))))
     }
 
-    /// The results of other steps, for a final step.
+    /// Returns the results of other steps, for a final step.
     fn summarized_results(&self) -> Found<'r> {
         if self.work.scope.summary { part(self.args(), Some("results")) } else { None }
     }
@@ -169,7 +169,7 @@ impl<'r> View<'r> {
         self.work.spec.get("node").is_some()
     }
 
-    /// The root of outputs in the form ROOT.STEP.output, if the dialect has one.
+    /// Returns the root of outputs in the form ROOT.STEP.output, if the dialect has one.
     fn outputs_root(&self) -> Option<&'r str> {
         let named = self.work.spec.get("outputs_root").and_then(Value::as_str);
         named.or_else(|| self.is_node().then_some("nodes"))

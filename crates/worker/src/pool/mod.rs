@@ -80,7 +80,7 @@ pub struct PoolConfig {
     pub activity: Arc<dyn Activity>,
 }
 
-/// Default number of units that a pool runs at a time.
+/// Returns the default number of units that a pool runs at a time.
 #[must_use]
 pub fn default_slots() -> u32 {
     let cores = available_parallelism().map_or(1, NonZero::get);

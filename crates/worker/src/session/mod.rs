@@ -304,7 +304,7 @@ impl Session {
         }
     }
 
-    /// The engine does not know this session: all its units are lost.
+    /// Handles a reply that the engine does not know this session: all its units are lost.
     fn forgotten(&mut self) {
         self.link = Link::Emptying;
         self.beats.clear();

@@ -59,7 +59,7 @@ impl Auth {
     }
 }
 
-/// Stored credentials are often `{type, data: {…}}`.
+/// Merges the fields of `data` into the credential: stored credentials are often `{type, data: {…}}`.
 fn flat(mut fields: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Object(data)) = fields.get("data").cloned() {
         fields.remove("data");

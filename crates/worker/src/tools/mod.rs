@@ -122,7 +122,7 @@ impl Desk {
         self.node.as_ref().ok_or_else(missing)
     }
 
-    /// Name of the step.
+    /// Returns the name of the step.
     fn step(&self) -> &str {
         let [_, (_, step), ..] = &self.names;
         step

@@ -37,7 +37,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
     result.map_err(|failure| script.locate(failure))
 }
 
-/// A node has its own folder. The contents of `outputs/` are part of its result, or all of it.
+/// Runs a script in the folder of a node. The contents of `outputs/` are part of its result, or all of it.
 async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> Result<Value, Box<Failure>> {
     let workspace = Workspace::make(desk, node, &script.variables).await?;
     let cwd = script.cwd.as_deref().or(workspace.path().to_str());

@@ -56,7 +56,7 @@ impl Check {
     }
 }
 
-/// Key of the audit log; None if the folder has none.
+/// Returns the key of the audit log; None if the folder has none.
 fn audit_seal(data: &Data) -> anyhow::Result<Option<Arc<AuditSeal>>> {
     LocalVault::of(data.folder(), EngineSecrets::from_environment())?.audit_seal()
 }

@@ -115,7 +115,7 @@ fn after_storing(
         .figure("stored_ratio", rates[1] / rates[0]))
 }
 
-/// Text without early repetition, the same in every run.
+/// Returns a text without early repetition, the same in every run.
 fn text_of(bytes: usize) -> Value {
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     let letter = |_| {

@@ -24,7 +24,7 @@ struct Life {
 }
 
 impl Chains {
-    /// `first` and the numbers after it must be free.
+    /// Creates chains. Their ids are `first` and the numbers after it, which must be free.
     pub fn new(net: Arc<Net>, first: u128, count: usize, at: Millis) -> Chains {
         let life = |id| Life { id: ExecutionId(id), state: Execution::default(), open: None };
         let lives = (first..).take(count).map(life).collect();

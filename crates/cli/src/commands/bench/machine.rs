@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Processor, cores, kernel, load, and the filesystem of the folder.
+/// Describes processor, cores, kernel, load, and the filesystem of the folder.
 pub fn describe(folder: &Path) -> Value {
     json!({
         "cpu": cpu(),
@@ -15,7 +15,7 @@ pub fn describe(folder: &Path) -> Value {
     })
 }
 
-/// The type of the filesystem that holds the folder, and its device.
+/// Returns the type of the filesystem that holds the folder, and its device.
 pub fn filesystem(folder: &Path) -> String {
     let mounts = read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -51,7 +51,7 @@ fn word_of(file: &str) -> String {
     read_to_string(file).map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Memory of a process that is in RAM now, in bytes.
+/// Returns the bytes of a process that are in RAM now.
 pub fn resident(process: u32) -> anyhow::Result<u64> {
     let file = format!("/proc/{process}/status");
     let text = read_to_string(&file)?;
@@ -60,7 +60,7 @@ pub fn resident(process: u32) -> anyhow::Result<u64> {
     kilobytes.map(|kilobytes| kilobytes * 1_024).ok_or_else(|| anyhow::anyhow!("{file} has no VmRSS"))
 }
 
-/// Time that a process has used on all cores.
+/// Returns the time that a process has used on all cores.
 pub fn cpu_time(process: u32) -> anyhow::Result<std::time::Duration> {
     let file = format!("/proc/{process}/stat");
     let text = read_to_string(&file)?;

@@ -13,13 +13,13 @@ pub fn chain(length: u32) -> anyhow::Result<Net> {
     net((0..length).map(step).collect(), Join::All)
 }
 
-/// Parallel steps, and one that waits for all of them.
+/// Builds parallel steps, and one that waits for all of them.
 pub fn fan(width: u32) -> anyhow::Result<Net> {
     let parallel = (0..width).map(|number| task(number, Some(width)));
     net(parallel.chain([task(width, None)]).collect(), Join::All)
 }
 
-/// One step that is repeated many times, one iteration after the other.
+/// Builds one step that is repeated many times, one iteration after the other.
 pub fn looped(times: u32) -> anyhow::Result<Net> {
     let mut step = task(0, None);
     let kind = LoopKind::Count { times: template(&json!(times))? };
@@ -59,7 +59,7 @@ fn closed() -> anyhow::Result<Admit> {
     Ok(serde_json::from_value(json!({ "rules": [{ "when": "ctx.open", "allow": true }] }))?)
 }
 
-/// A wait on a timer.
+/// Builds a wait on a timer.
 pub fn nap(ms: u64) -> anyhow::Result<Net> {
     net(vec![Step::new("nap", Work::Delay { ms: template(&json!(ms))? })], Join::All)
 }

@@ -18,7 +18,7 @@ impl Progress {
         Progress { what: Cell::new(""), next: Cell::new(shows.then(Instant::now)) }
     }
 
-    /// Current phase.
+    /// Sets the current phase.
     pub fn phase(&self, what: &'static str) {
         self.what.set(what);
         if self.next.get().is_some() {

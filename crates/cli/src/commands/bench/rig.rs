@@ -104,7 +104,7 @@ impl Rig {
     }
 }
 
-/// Path of the log of a traced run.
+/// Returns the path of the log of a traced run.
 pub fn trace_log(folder: &Path) -> PathBuf {
     folder.join("trace.log")
 }

@@ -107,7 +107,7 @@ async fn send_all(
     Ok(answers)
 }
 
-/// Share of one core that the server uses.
+/// Returns the share of one core that the server uses.
 async fn measure_idle(server: &Server, time: Duration) -> anyhow::Result<f64> {
     let (before, began) = (machine::cpu_time(server.process())?, Instant::now());
     tokio::time::sleep(time).await;

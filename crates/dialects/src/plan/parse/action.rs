@@ -20,7 +20,7 @@ const VARIABLES_MAX: usize = 200;
 /// Keys that make an action one that is written in place.
 const BODY: [&str; 2] = ["script", "image"];
 
-/// The action of a step.
+/// Reads the action of a step.
 pub(super) fn action_of(
     item: &Node,
     what: &str,
@@ -43,7 +43,7 @@ pub(super) fn action_of(
     by_keys(node, &what, lookup, reader)
 }
 
-/// An action that is named by `actionID`, or by `name`.
+/// Reads an action that is named by `actionID`, or by `name`.
 fn by_keys(node: &Node, what: &str, lookup: &dyn ActionLookup, reader: &mut Reader<'_, '_>) -> Action {
     let Some(entries) = reader.map(node, what) else { return Action::default() };
     reader.known(entries, what, ACTION, Unknown::Error);
@@ -136,7 +136,7 @@ fn builtin_fields(builtin: BuiltinAction) -> (Vec<Field>, Vec<Field>) {
     }
 }
 
-/// An action that is written out: its description, and everything that steps take from it.
+/// Reads an action that is written out: its description, and everything that steps take from it.
 pub(in super::super) fn action_document(
     node: &Node,
     what: &str,
@@ -196,7 +196,7 @@ fn body(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> ActionBody {
     }
 }
 
-/// A text, or `{input: NAME}`.
+/// Reads a text, or `{input: NAME}`.
 fn variable(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<StepVariable> {
     if !node.is_map() {
         return reader.text(node, what).map(|text| StepVariable::Text(text.to_owned()));

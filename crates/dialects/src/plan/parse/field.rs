@@ -12,7 +12,7 @@ use windlass_schemas::Schema;
 const NAME_MAX: usize = 100;
 const METADATA_MAX: usize = 50;
 
-/// The fields of a list, without those that could not be read.
+/// Reads the fields of a list, without those that could not be read.
 pub(super) fn fields(node: &Node, key: &str, of: &str, reader: &mut Reader<'_, '_>) -> Vec<Field> {
     let Some(list) = given(node, key) else { return Vec::new() };
     let what = format!("`{key}` of {of}");
@@ -103,7 +103,7 @@ fn metadata(node: &Node, of: &str, reader: &mut Reader<'_, '_>) -> BTreeMap<Stri
     found
 }
 
-/// A field of a built-in action.
+/// Returns a field of a built-in action.
 pub(super) fn built_in(name: &str, required: bool, schema: Option<serde_json::Value>) -> Field {
     let name = Name { text: name.to_owned(), at: 0..0 };
     Field { name, required, default: None, schema, metadata: BTreeMap::new() }

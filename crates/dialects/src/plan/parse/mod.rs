@@ -23,7 +23,7 @@ const TEXT_MAX: usize = 10_000;
 /// Maximum length of the names of groups and clusters.
 const NAME_MAX: usize = 100;
 
-/// A key that has a value.
+/// Returns the value of a key, if it has one.
 fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.get(key).filter(|value| !value.is_null())
 }
@@ -46,7 +46,7 @@ pub(super) fn plan(root: &Node, lookup: &dyn ActionLookup, reader: &mut Reader<'
     plan
 }
 
-/// The plan itself: the document, or its `spec`.
+/// Returns the plan itself: the document, or its `spec`.
 fn spec<'n>(root: &'n Node, reader: &mut Reader<'_, '_>) -> Option<&'n Node> {
     let Some(spec) = root.get("spec") else { return Some(root) };
     const SERVERS: [(&str, &str); 2] =

@@ -44,7 +44,7 @@ pub(super) fn routing(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> O
     }
 }
 
-/// The only entry of a map with these keys.
+/// Returns the only entry of a map with these keys.
 fn one_of<'n>(node: &'n Node, what: &str, keys: &[Key], reader: &mut Reader<'_, '_>) -> Option<&'n Entry> {
     let entries = reader.map(node, &format!("the target in {what}"))?;
     reader.known(entries, &format!("the target in {what}"), keys, Unknown::Error);

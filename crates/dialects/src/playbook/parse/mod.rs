@@ -53,7 +53,7 @@ pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
     playbook
 }
 
-/// A key without a value is as good as no key.
+/// Returns the value of a key. A key without a value counts as absent.
 fn present<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.get(key).filter(|node| !node.is_null())
 }
@@ -81,12 +81,12 @@ fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
     reader.text(found, "the playbook's name").map(str::to_owned)
 }
 
-/// Another name by which playbooks may start it.
+/// Reads another name by which playbooks may start it.
 fn path(root: &Node) -> Option<String> {
     present(present(root, "metadata")?, "path")?.text().map(str::to_owned)
 }
 
-/// The name under a key that must be there.
+/// Reads the name under a required key.
 fn required(node: &Node, key: &str, what: &str, reader: &mut Reader<'_, '_>) -> Option<Name> {
     match node.get(key) {
         Some(value) => reader.name(value, &format!("`{key}` of {what}")),
@@ -176,7 +176,8 @@ fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
     executor.complete_with_pending_gates = pending.unwrap_or_default();
 }
 
-/// A caller who starts it chooses the program, so the author is warned and only editors may start it.
+/// Reads whether templates are text of programs. A caller who starts the playbook then chooses the program, so the
+/// author is warned and only editors may start it.
 fn templates(spec: &Node, reader: &mut Reader<'_, '_>) -> Templates {
     let Some(node) = present(spec, "templates") else { return Templates::default() };
     let templates = reader.choice(node, "meaning of templates", &TEMPLATES).unwrap_or_default();

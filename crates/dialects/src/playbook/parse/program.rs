@@ -184,7 +184,7 @@ impl<'t> Tool<'t, '_, '_> {
         }
     }
 
-    /// A field that a program is found by holds no values.
+    /// Refuses values in a field that names a program.
     fn names_program(&mut self, key: &str, node: Option<&Node>) {
         let Some((node, text)) = node.and_then(|node| Some((node, node.text()?))) else { return };
         let reads = Template::compile(&json!(text)).is_ok_and(|template| !template.reads().is_empty());

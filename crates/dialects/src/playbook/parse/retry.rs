@@ -65,7 +65,7 @@ fn backoff(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Backoff> {
     Some(if number == 1.0 { Backoff::Constant } else { Backoff::Exponential })
 }
 
-/// The condition of the rule: the task failed, and what the policy adds to that.
+/// Returns the condition of the rule: the task failed, and the conditions of the policy.
 fn when(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
     let mut parts = vec![FAILED.to_owned()];
     for (key, prefix) in [("retry_when", ""), ("stop_when", "not ")] {
@@ -77,7 +77,7 @@ fn when(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
     Some(parts.join(" and "))
 }
 
-/// The expression of a condition without the tags around it.
+/// Returns the expression of a condition without the tags around it.
 fn bare(source: &str) -> Option<&str> {
     let source = source.trim();
     let inner = source.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));

@@ -63,7 +63,7 @@ pub(super) fn step(node: &Node, templates: Templates, reader: &mut Reader<'_, '_
     })
 }
 
-/// The policy of a result: the length in bytes from which it is stored outside of the journal.
+/// Reads the policy of a result: the length in bytes from which it is stored outside of the journal.
 pub(super) fn result(node: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> {
     let entries = reader.map(node, "`result`")?;
     reader.known(entries, "`result`", RESULT, Unknown::Warning);

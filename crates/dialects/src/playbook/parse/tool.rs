@@ -48,7 +48,7 @@ pub(super) fn pipeline(
     tasks
 }
 
-/// In a list the name is the label; only two tools have a field of that name as well.
+/// Removes the name of a task in a list, which is its label; only two tools have a field of that name as well.
 fn forget_name(task: &mut Task) {
     if task.kind != "secrets" && task.kind != "workbook" {
         task.config.shift_remove("name");
@@ -179,7 +179,7 @@ fn kinds() -> String {
     tools().map(|tool| tool.kind).collect::<Vec<_>>().join(", ")
 }
 
-/// The kind that a text names.
+/// Reads the kind that a text names.
 pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
     let known = tools().map(|tool| tool.kind);
     let all = kinds();
@@ -243,7 +243,7 @@ fn runtime(fields: Vec<Entry>, reader: &mut Reader<'_, '_>) -> Vec<Entry> {
     own
 }
 
-/// The group decides who gets the task before anything of it is rendered, so it is no template.
+/// Refuses a template as the group, because the group decides who gets the task before anything of it is rendered.
 fn check_group(fields: &[Entry], reader: &mut Reader<'_, '_>) {
     for Entry { key, value, .. } in fields {
         let is_valid: fn(&str) -> bool = match key.as_str() {

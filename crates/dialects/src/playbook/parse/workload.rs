@@ -22,7 +22,8 @@ pub(super) fn workload(node: &Node, reader: &mut Reader<'_, '_>) -> Map<String, 
     json_map(entries)
 }
 
-/// A default that reads what only a step can know is no template of the start: it is text, and its author should know.
+/// Warns of a default that reads values which only a step has: it is stored as text and is not a template of the
+/// start.
 fn kept_for_later(entry: &Entry, defaults: &Value, reader: &mut Reader<'_, '_>) {
     let Ok(template) = Template::compile(&entry.value.json()) else { return };
     let unknown = |read: &&Read| !known_at_start(defaults, read);

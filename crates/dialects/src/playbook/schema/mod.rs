@@ -9,7 +9,7 @@ mod tools;
 use super::language::{Key, ROOT, tools};
 use serde_json::{Map, Value, json};
 
-/// JSON Schema 2020-12 of playbooks.
+/// Returns the JSON Schema 2020-12 of playbooks.
 pub(crate) fn schema() -> Value {
     let mut schema = open(ROOT, &parts::root());
     let head = json!({
@@ -28,14 +28,14 @@ pub(crate) fn schema() -> Value {
 /// The value under each key of a map, in any order. The tables and these lists must name the same keys.
 type Values = Vec<(&'static str, Value)>;
 
-/// A map with these keys and no other.
+/// Returns the schema of a map with these keys and no other.
 fn closed(keys: &[Key], values: &Values) -> Value {
     let mut schema = open(keys, values);
     schema["additionalProperties"] = json!(false);
     schema
 }
 
-/// A map that may have further keys.
+/// Returns the schema of a map that may have further keys.
 fn open(keys: &[Key], values: &Values) -> Value {
     let property = |key: &Key| {
         let value = values.iter().find(|(name, _)| *name == key.name).map(|(_, value)| value.clone());
@@ -72,7 +72,7 @@ fn refer(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// A value, or nothing: a key without a value is as good as no key.
+/// Returns the schema of a value or nothing: a key without a value counts as absent.
 fn or_null(value: Value) -> Value {
     json!({ "anyOf": [value, { "type": "null" }] })
 }

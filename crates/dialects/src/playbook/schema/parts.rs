@@ -213,7 +213,7 @@ fn loop_spec() -> Values {
     ]
 }
 
-/// A whole number from 1, or text that is one.
+/// Returns the schema of a whole number from 1, or text that is one.
 fn whole(most: u32) -> Value {
     json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": most }, { "type": "string", "pattern": "^\\s*[0-9.]+\\s*$" }, { "type": "null" }] })
 }
@@ -265,7 +265,7 @@ fn retry() -> Values {
     ]
 }
 
-/// `{when, then}`, or one of the forms of `else`.
+/// Returns the schema of `{when, then}`, or one of the forms of `else`.
 fn rule(then: &str, of: &str) -> Value {
     let otherwise = json!({ "anyOf": [
         refer(then),
@@ -279,7 +279,7 @@ fn rule(then: &str, of: &str) -> Value {
     rule
 }
 
-/// `{spec, arcs}`, a name, an arc, or a list of both.
+/// Returns the schema of `{spec, arcs}`, a name, an arc, or a list of both.
 fn next() -> Value {
     json!({ "anyOf": [
         refer("router"),

@@ -34,7 +34,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// The name of a variable that arithmetic evaluates.
+    /// Reads the name of a variable that arithmetic evaluates.
     fn evaluated_name(&mut self) -> Read<()> {
         let name = self.name();
         match self.assigned.get(&name).copied() {

@@ -106,7 +106,7 @@ impl Command {
         self.check_input(place, self.input.or(piped))
     }
 
-    /// The place of the word that names the program.
+    /// Returns the place of the word that names the program.
     pub(super) fn program(&self) -> Option<usize> {
         let first = self.words.iter().position(|word| word.assigned().is_none())?;
         if !PREFIXES.contains(&self.words[first].base_name()) {
@@ -118,7 +118,7 @@ impl Command {
             .or(Some(first))
     }
 
-    /// Whether the word is the program that a prefix runs, and no option or number of the prefix.
+    /// Returns whether the word is the program that a prefix runs, and no option or number of the prefix.
     fn is_run(&self, prefix: usize, at: usize) -> bool {
         let (word, before) = (&self.words[at], &self.words[at - 1]);
         let counts = word.text.starts_with(|sign: char| sign.is_ascii_digit());
@@ -224,7 +224,7 @@ fn takes(word: &Word) -> Option<Takes> {
     INTERPRETERS.iter().find(|(known, _)| *known == name).map(|(_, takes)| *takes)
 }
 
-/// The script after the option that announces it, or the option itself when both are one word.
+/// Returns the script after the option that announces it, or the option itself when both are one word.
 fn script(words: &[Word], takes: Takes) -> Option<&Word> {
     let (letters, long): (&[char], &[&str]) = match takes {
         Takes::Command => (&['c'], &["--command"]),
@@ -266,7 +266,7 @@ fn named(words: &[Word]) -> Result<(), Danger> {
     Ok(())
 }
 
-/// The words after the host are a script for a shell there.
+/// Checks the words after the host, which are a script for a shell there.
 fn remote(words: &[Word]) -> Result<(), Danger> {
     let hint =
         "send it through the input of a script there: `printf %s {{ x }} | ssh host 'IFS= read -r x; …'`";

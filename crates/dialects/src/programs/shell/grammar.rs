@@ -163,7 +163,8 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// Whether an operator is a mistake here. bash continues after it with the next line, which would be read as elements here.
+    /// Returns whether an operator is a mistake here. bash continues after it with the next line, which would be read
+    /// as elements here.
     fn ends_array(&self, word: &Word) -> bool {
         word.assigned().is_some() && self.peek_char(1) != Some('(')
     }

@@ -66,7 +66,7 @@ impl EndWord {
 }
 
 impl Lexer<'_> {
-    /// `<<END` up to the end of that word; what it holds comes with the next line.
+    /// Reads `<<END` up to the end of that word; the content comes with the next line.
     pub(super) fn here_document(&mut self) -> Read<()> {
         self.copy(2);
         let indented = self.peek_char(0) == Some('-');
@@ -101,7 +101,7 @@ impl Lexer<'_> {
         Ok(word)
     }
 
-    /// The bodies that begin with this line, in their order.
+    /// Reads the bodies that begin with this line, in their order.
     pub(super) fn here_documents(&mut self) -> Read<Found> {
         let mut found = None;
         for place in self.here_floor..self.here.len() {

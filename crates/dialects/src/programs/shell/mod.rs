@@ -50,7 +50,7 @@ pub(crate) struct Bound {
     pub(crate) values: Vec<(String, String)>,
 }
 
-/// Whether the rules of quoting here are the shell's.
+/// Returns whether the rules of quoting here are the shell's.
 fn is_known(shell: &str) -> bool {
     SHELLS.contains(&words::base_name(shell.trim()))
 }

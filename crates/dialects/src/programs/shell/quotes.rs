@@ -6,7 +6,7 @@ use super::words::Word;
 use crate::programs::written::Part;
 
 impl Lexer<'_> {
-    /// A piece of a word: quotes, a substitution, or one character.
+    /// Reads a piece of a word: quotes, a substitution, or one character.
     pub(super) fn piece(&mut self, word: &mut Word) -> Read<()> {
         match self.peek_char(0) {
             Some('\'') => self.single_quotes(word, "'"),

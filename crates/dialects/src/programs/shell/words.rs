@@ -40,7 +40,7 @@ impl Word {
         self.text == text
     }
 
-    /// Whether it is written without quotes and without anything unknown.
+    /// Returns whether it is written without quotes and without anything unknown.
     pub(super) fn is_bare(&self, text: &str) -> bool {
         !self.quoted && self.text == text
     }
@@ -49,7 +49,7 @@ impl Word {
         !self.text.contains([VALUE, UNKNOWN])
     }
 
-    /// Whether it is nothing but what the shell puts in, without quotes: then it may be no word at all.
+    /// Returns whether it is nothing but what the shell puts in, without quotes: then it may be no word at all.
     pub(super) fn may_vanish(&self) -> bool {
         !self.quoted && self.text.chars().all(|sign| sign == UNKNOWN)
     }
@@ -62,7 +62,7 @@ impl Word {
         base_name(&self.text)
     }
 
-    /// The name and the index in `NAME=…`, `NAME+=…` and `NAME[…]=…`.
+    /// Returns the name and the index in `NAME=…`, `NAME+=…` and `NAME[…]=…`.
     pub(super) fn assigned(&self) -> Option<(&str, &str)> {
         let (left, _) = self.text.split_once('=')?;
         let left = left.strip_suffix('+').unwrap_or(left);
@@ -74,7 +74,7 @@ impl Word {
     }
 }
 
-/// Whether an element of `(…)` has a value in its index: `[…]=`.
+/// Returns whether an element of `(…)` has a value in its index: `[…]=`.
 pub(super) fn has_value_in_index(elements: &str) -> bool {
     let index = |element: &str| Some(element.strip_prefix('[')?.split_once("]=")?.0.contains(VALUE));
     elements.split_whitespace().filter_map(index).any(|has_value| has_value)
@@ -85,7 +85,7 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic())
 }
 
-/// The program's name without its folder and its version: `python` of `/usr/bin/python3.11`.
+/// Returns the program's name without its folder and its version: `python` of `/usr/bin/python3.11`.
 pub(super) fn base_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     let bare = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.' || sign == '-');

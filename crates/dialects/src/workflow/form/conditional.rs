@@ -107,7 +107,7 @@ fn result(conditions: &[Condition], mode: Option<&str>) -> String {
     }
 }
 
-/// `matched` is the first condition that holds; `branch` is that, or else the default.
+/// Returns the output: `matched` is the first condition that holds; `branch` is that, or else the default.
 fn output(conditions: &[Condition], result: &str, default: Option<&str>) -> Value {
     let each = conditions.iter().map(|condition| {
         format!("{{ \"id\": {}, \"is\": {} }}", literal(&json!(condition.id)), condition.expression)

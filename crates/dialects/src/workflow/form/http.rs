@@ -53,7 +53,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     }))
 }
 
-/// An error that is left after the tries is the output.
+/// Returns rules under which an error that is left after the tries is the output.
 fn tolerant(retries: u32) -> Vec<Rule> {
     let rule = |when: &str, action: Action| Rule {
         when: Some(when.to_owned()),
@@ -67,7 +67,7 @@ fn tolerant(retries: u32) -> Vec<Rule> {
     if retries > 0 { vec![again, on] } else { vec![on] }
 }
 
-/// `[{key, value}]` or a map. An editor's entry that is switched off is left out.
+/// Reads `[{key, value}]` or a map. An editor's entry that is disabled is left out.
 fn pairs(node: &Node) -> Map<String, Value> {
     let Is::List(items) = &node.kind else { return node.json().as_object().cloned().unwrap_or_default() };
     let pair = |item: &Node| {
@@ -87,7 +87,7 @@ fn pairs(node: &Node) -> Map<String, Value> {
     found
 }
 
-/// `None`: a problem was reported.
+/// Reads the body; `None` if a problem was reported.
 fn body(
     maker: &mut Maker<'_, '_, '_>,
     config: &mut Map<String, Value>,
@@ -129,7 +129,7 @@ fn is_written(text: &str) -> bool {
     lone(text).is_some_and(|source| last_filter(&source) == "tojson")
 }
 
-/// The JSON that an editor keeps as a text. Its strings are templates: what is put into one stays in it.
+/// Reads the JSON that an editor stores as a text. Its strings are templates, and a value cannot leave its string.
 fn json_of(node: &Node, text: &str, maker: &mut Maker<'_, '_, '_>) -> Option<Value> {
     if lone(text).is_some() {
         return Some(json!(text));

@@ -107,7 +107,7 @@ impl<'f> Maker<'f, '_, '_> {
         Form::Task(TaskForm { tool, config: fields.collect(), ..TaskForm::default() })
     }
 
-    /// A value that is built from several fields must also be a template as a whole.
+    /// Returns whether a value that is built from several fields is also a template as a whole.
     fn is_sound(&mut self, value: &Value) -> bool {
         let Err(error) = Template::compile(value) else { return true };
         // Each field was compiled by itself: its problems were reported at its position.
@@ -120,7 +120,7 @@ impl<'f> Maker<'f, '_, '_> {
         false
     }
 
-    /// A value that would become a part of a program. `source` is looked for where the field is written.
+    /// Refuses a value that would become a part of a program. `source` is searched where the field is written.
     fn refuse(&mut self, node: &Node, source: &str, message: String, hint: String) {
         let at = self.reader.spot(node, source);
         self.reader.error("E0151", &at, message, hint);
@@ -131,7 +131,7 @@ impl<'f> Maker<'f, '_, '_> {
     }
 }
 
-/// A text that is an expression, as a template; anything else as it is.
+/// Returns a text that is an expression as a template, and any other value as it is.
 fn value_of(node: &Node) -> Value {
     match node.text() {
         Some(text) => json!(format!("{{{{ {} }}}}", bare(text))),
@@ -318,7 +318,7 @@ fn filter(maker: &Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Task(TaskForm { tool: "filter", config, ..TaskForm::default() }))
 }
 
-/// A JSON value as an expression. No brace in a text of it is taken for a tag.
+/// Returns a JSON value as an expression. No brace in a text of it is read as a tag.
 pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),

@@ -61,7 +61,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Loop(Box::new(LoopForm { kind, iterator, cap, break_when, skip_when })))
 }
 
-/// The item's name in the body.
+/// Returns the item's name in the body.
 pub(super) fn iterator(config: &Node) -> String {
     given(config, "iteratorVariable").and_then(Node::text).unwrap_or("item").trim().to_owned()
 }

@@ -11,7 +11,7 @@ use windlass_protocol::{Key, KeyScope, KeySource, Provider};
 use windlass_secrets::check_value;
 
 impl Maker<'_, '_, '_> {
-    /// The template that reads the value of a field.
+    /// Returns the template that reads the value of a field.
     pub(super) fn secret(&mut self, field: &str, node: &Node) -> Value {
         if let Some(name) = handle(node) {
             return self.of_handle(field, name.to_owned());
@@ -52,7 +52,7 @@ fn key(name: &str, source: KeySource) -> Key {
     Key { name: name.to_owned(), playbook: String::new(), scope: KeyScope::Execution, source }
 }
 
-/// A stored secret under the name that templates read it by.
+/// Returns a stored secret under the name that templates read it by.
 pub(in crate::workflow) fn stored(name: &str, secret: &str) -> Key {
     let fields = Map::from_iter([("value".to_owned(), json!(secret))]);
     key(name, KeySource::Named { provider: Provider::Windlass, fields })

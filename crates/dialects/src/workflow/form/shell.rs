@@ -25,7 +25,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     Some(form)
 }
 
-/// The script with a variable for each value; the variables are put into `env`.
+/// Returns the script with a variable for each value; the variables are put into `env`.
 fn command(node: &Node, env: &mut Map<String, Value>, maker: &mut Maker<'_, '_, '_>) -> Option<String> {
     let shell = maker.get("shell");
     if let Some(shell) = shell.filter(|shell| shell.text().is_some_and(|text| text.contains("{{"))) {

@@ -60,7 +60,7 @@ fn neighbours(count: usize, flows: &[Flow]) -> (Vec<Vec<usize>>, Vec<usize>) {
     (onward, into)
 }
 
-/// A node that only tools lead to is a tool as well.
+/// Adds the nodes that only tools lead to, which are tools as well.
 fn reached_from_tools(owned: &mut Vec<usize>, onward: &[Vec<usize>], into: &[usize]) {
     owned.sort_unstable();
     owned.dedup();
@@ -79,7 +79,7 @@ fn reached_from_tools(owned: &mut Vec<usize>, onward: &[Vec<usize>], into: &[usi
     }
 }
 
-/// A node is run by an agent or by edges, not by both; and it has no body.
+/// Refuses nodes that are run both by an agent and by edges, and tools with a body.
 fn refused(workflow: &Workflow, rest: &[Flow], on_demand: &BTreeSet<usize>, problems: &mut Problems) {
     for flow in rest {
         let tool = [flow.from, flow.to].into_iter().find(|place| on_demand.contains(place));

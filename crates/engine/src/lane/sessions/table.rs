@@ -81,22 +81,22 @@ pub(in crate::lane) enum Seat {
 }
 
 impl Sessions {
-    /// Number of units that workers hold.
+    /// Returns the number of units that workers hold.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Number of leases that were lost since the start.
+    /// Returns the number of leases that were lost since the start.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Number of slots of all sessions of this process.
+    /// Returns the number of slots of all sessions of this process.
     pub fn slots(&self) -> usize {
         self.free + self.held.len() - self.held_outside - self.held_inside
     }
 
-    /// Number of free slots of all sessions.
+    /// Returns the number of free slots of all sessions.
     pub fn free(&self) -> usize {
         self.free
     }

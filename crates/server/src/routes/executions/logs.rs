@@ -352,7 +352,8 @@ enum Stop {
     Over,
 }
 
-/// At the same time a record comes first, unless it ends the step of the line.
+/// Returns whether a line precedes a record. At the same time a record comes first, unless it ends the step of the
+/// line.
 fn is_before(line: &Line, event: &LifecycleLine) -> bool {
     Millis(line.at) < event.at || event.is_end && Millis(line.at) == event.at
 }

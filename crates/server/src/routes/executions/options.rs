@@ -208,7 +208,8 @@ impl ExecutionOptions {
         }
     }
 
-    /// The address is checked again at every delivery; an address that is not permitted now is refused now.
+    /// Checks the webhook. Its address is checked again at every delivery; one that is not permitted now is refused
+    /// now.
     fn webhook(&self, egress: &Egress) -> Result<Option<Webhook>, Problem> {
         let Some(url) = &self.webhook_url else {
             let given = [

@@ -139,7 +139,7 @@ fn refused(step: &str, why: RefusedStep) -> RefusedNode {
     RefusedNode { node_id: step.to_owned(), reason: reason.to_owned(), message }
 }
 
-/// The version that a retry runs under: a number, or `latest`.
+/// Parses the version that a retry runs under: a number, or `latest`.
 pub(crate) fn parse_version(version: &Value) -> Result<Option<u32>, String> {
     match version {
         Value::String(text) if text == "latest" => Ok(None),

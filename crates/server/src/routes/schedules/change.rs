@@ -303,7 +303,7 @@ async fn is_named(app: &App, caller: &Caller, name: &str) -> Result<bool, Proble
     Ok(!found.is_empty())
 }
 
-/// A schedule of a trigger is changed with its workflow.
+/// Refuses to change a schedule of a trigger, which is changed with its workflow.
 fn refuse_triggered(schedule: &StoredSchedule) -> Result<(), Problem> {
     let Some(workflow) = schedule.workflow else { return Ok(()) };
     Err(Problem::conflict(format!(

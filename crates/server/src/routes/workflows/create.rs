@@ -170,7 +170,8 @@ pub(super) async fn register(
     Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
 }
 
-/// The id of a plan follows from its content, so a plan cannot become a version of a workflow, or the reverse.
+/// Returns the target of a definition. The id of a plan follows from its content, so a plan cannot become a version of
+/// a workflow, or the reverse.
 fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
     match target {
         Target::Identified(_) => Ok(target),
@@ -181,7 +182,7 @@ fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
     }
 }
 
-/// 412: the version that the caller has seen is no longer the newest.
+/// Returns 412: the version that the caller has seen is no longer the newest.
 pub(super) fn changed_meanwhile() -> Problem {
     let message =
         "the workflow was changed or deleted meanwhile; get it, and send the change again with its ETag";

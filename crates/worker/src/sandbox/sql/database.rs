@@ -97,7 +97,7 @@ pub(super) fn open(statement: &Statement) -> Result<Opened, Box<Failure>> {
     Ok(Opened { conn, refusal, stop })
 }
 
-/// A link in the tenant's folder could lead to another tenant's database.
+/// Opens the file. Links are refused: one in the tenant's folder could lead to another tenant's database.
 fn open_file(database: &Database, statement: &Statement) -> Result<Connection, Box<Failure>> {
     let made = database.folder.join(&database.name).parent().map_or(Ok(()), fs::create_dir_all);
     let folder = made.and_then(|()| database.folder.canonicalize()).map_err(|error| unreadable(&error))?;

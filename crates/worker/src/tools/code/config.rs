@@ -51,7 +51,7 @@ impl Code {
         })
     }
 
-    /// The node's own variables override those of an agent.
+    /// Returns the variables. The node's own ones override those of an agent.
     pub(super) fn variables(&self, args: &Value) -> Value {
         let mut all = args.as_object().cloned().unwrap_or_default();
         all.extend(self.variables.clone());

@@ -15,7 +15,7 @@ use windlass_protocol::{ErrorClass, Failure, Stream};
 
 const TOOL: &str = "python";
 
-/// The interpreter that has the packages.
+/// Returns the interpreter that has the packages.
 pub(super) async fn python(packages: &[String], desk: &Desk, halt: Halt) -> Result<PathBuf, Box<Failure>> {
     let cache = desk.kit.cache.join("venvs");
     own_folder(&desk.kit.cache)

@@ -47,7 +47,7 @@ impl Limits {
         *self == Limits::default()
     }
 
-    /// Time until the first piece of an answer: the connection and one read.
+    /// Returns the time until the first piece of an answer: the connection and one read.
     pub(super) fn first_answer(&self) -> Option<Duration> {
         self.read.map(|read| read.saturating_add(self.connect.unwrap_or_default()))
     }

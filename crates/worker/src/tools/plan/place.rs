@@ -204,7 +204,7 @@ fn private_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(dir)
 }
 
-/// A copy, and not a link: the program may change its input.
+/// Copies a file. A link is not enough, because the program may change its input.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     io::copy(&mut File::open(from)?, &mut copy).map(drop)

@@ -132,7 +132,7 @@ fn result_max(fields: Fields<'_>) -> Result<usize, Box<Failure>> {
     number.ok_or_else(|| fields.is_not("max_result_bytes", "a number of bytes", given))
 }
 
-/// The task's own fields override those of the secret.
+/// Reads the server. The task's own fields override those of the secret.
 fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<PostgresServer, Box<Failure>> {
     let mut all = match auth {
         None => Map::new(),
