@@ -13,7 +13,8 @@ pub(crate) fn int(
     base: Option<u32>,
     options: Kwargs,
 ) -> Result<Jinja, Error> {
-    filters::int(state, &trimmed(value), default, base, options).map_err(|error| described("int", value, error))
+    filters::int(state, &trimmed(value), default, base, options)
+        .map_err(|error| described("int", value, error))
 }
 
 pub(crate) fn float(

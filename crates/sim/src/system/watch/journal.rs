@@ -4,8 +4,8 @@ use crate::invariants::{Broken, Invariants};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
-    Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Millis, Net, NetDigest, Phase, Record, RunId,
-    evolve, replay,
+    Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Millis, Net, NetDigest, Phase, Record,
+    RunId, evolve, replay,
 };
 use windlass_store::{PartRow, Reader, Rows, decode, project};
 
