@@ -196,7 +196,7 @@ test('a failed step of a plan shows its error, and what depends on it why it did
     const steps = page.getByRole('region', { name: 'Steps' });
     await steps.locator('summary', { hasText: 'unload' }).getByText('A step before it failed or was skipped.').waitFor();
     const dock = steps.locator('details', { has: page.locator('strong', { hasText: /^dock$/ }) });
-    await dock.locator('summary').click();
+    await dock.locator('summary').first().click();
     await dock.locator('.problem', { hasText: 'the berth is taken' }).waitFor();
     await steps.getByRole('region', { name: 'stderr of dock' }).getByText('the berth is taken').waitFor();
   });

@@ -48,9 +48,10 @@ test('a timeline of more events than are read says up to when, and reads on', as
   const { execution } = await at.server.run(IMPORT);
   await at.signedIn(async (page) => {
     let hasMore = true;
+    let pages = 0;
     await change(page, /\/events\?/, (body, query) => {
       if (query.get('cursor')) body.events = [];
-      body.pagination = hasMore ? { hasMore: true, cursor: 'c' } : { hasMore: false };
+      body.pagination = hasMore ? { hasMore: true, cursor: `c${(pages += 1)}` } : { hasMore: false };
     });
     await at.open(page, `/executions/${execution}/timeline`);
     await page.getByText(/^The first \d+ events are shown, up to /).waitFor();
@@ -151,9 +152,11 @@ workflow:
     await search.fill('durationms=');
     await log.getByText('Node completed').waitFor();
     await page.waitForURL(/find=durationms/);
-    await change(page, /\/logs\?/, (body, query) => {
+    let pages = 0;
+    // Not the page's own address, which ends in the same way.
+    await change(page, /\/api\/.*\/logs\?/, (body, query) => {
       if (query.get('cursor')) body.logs = [];
-      body.pagination = { hasMore: true, cursor: 'c' };
+      body.pagination = { hasMore: true, cursor: `c${(pages += 1)}` };
     });
     await page.reload();
     await page.getByText(/^The first \d+ lines were searched; there are more\./).waitFor();

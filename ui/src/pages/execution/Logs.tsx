@@ -56,9 +56,10 @@ export const Logs = memo(function Logs({ execution, step }: { execution: Executi
   const [searchedMax, setSearchedMax] = useState(SEARCHED_MAX);
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = found;
   const wantsMore = hasNextPage && !isFetchingNextPage && !isFetchNextPageError && (isFollowing || (words !== '' && pages.length < searchedMax));
+  // A page that is known already arrives at once, so that `wantsMore` does not change between two pages.
   useEffect(() => {
     if (wantsMore) void fetchNextPage();
-  }, [wantsMore, fetchNextPage]);
+  }, [wantsMore, pages.length, fetchNextPage]);
   const steps = useMemo(() => [...new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId))], [execution.nodeExecutions]);
   const read = pages.reduce((sum, { logs }) => sum + logs.length, 0);
   return (

@@ -25,9 +25,10 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
   const pages = found.data?.pages;
   const [pagesMax, setPagesMax] = useState(PAGES_MAX);
   const wantsMore = hasNextPage && !isFetchingNextPage && !isFetchNextPageError && (pages?.length ?? 0) < pagesMax;
+  // A page that is known already arrives at once, so that `wantsMore` does not change between two pages.
   useEffect(() => {
     if (wantsMore) void fetchNextPage();
-  }, [wantsMore, fetchNextPage]);
+  }, [wantsMore, pages?.length, fetchNextPage]);
   const events = useMemo(() => pages?.flatMap((page) => page.events) ?? [], [pages]);
   const completedAt = execution.completedAt === undefined ? undefined : Date.parse(execution.completedAt);
   // Nothing is known about the time after the last event that was read.
