@@ -59,7 +59,10 @@ client.getMutationCache().subscribe((event) => {
 function SignedIn() {
   const session = useSession();
   const [place] = useLocation();
-  if (session.error?.isSignedOut) return <Redirect to={`/sign-in?to=${encodeURIComponent(location.pathname + location.search + location.hash)}`} />;
+  if (session.error?.isSignedOut) {
+    const to = encodeURIComponent(location.pathname + location.search + location.hash);
+    return <Redirect to={`/sign-in?to=${to}${session.data ? '&ended=yes' : ''}`} />;
+  }
   if (session.error && !session.data) return <NoSession error={session.error} retry={() => void session.refetch()} />;
   if (!session.data) return <Loading />;
   return (

@@ -28,8 +28,10 @@ test('a form says which field is missing and what is wrong, to screen readers to
     await name.fill('Ann');
     await page.getByText('Still required').waitFor({ state: 'detached' });
     const skills = page.getByLabel('skills');
-    await skills.fill('rope');
+    assert.match(await skills.evaluate((field) => document.getElementById(field.getAttribute('aria-describedby')).textContent), /One item per line/);
+    await skills.fill('[1');
     await page.getByText('skills is not JSON').waitFor();
+    for (const name of ['Copy as a command', 'Copy as curl', 'edit as JSON']) assert.ok(await page.getByRole('button', { name }).isDisabled(), name);
     assert.equal(await skills.getAttribute('aria-invalid'), 'true');
     assert.match(await skills.evaluate((field) => document.getElementById(field.getAttribute('aria-describedby')).textContent), /is not JSON/);
   });
@@ -61,6 +63,235 @@ test('a choice of numbers is sent as a number, and the copied request has tags a
       assert.deepEqual(body.inputs, { deck: 2 });
     },
     { permissions: ['clipboard-read', 'clipboard-write'] },
+  );
+});
+
+/** Defaults of several types. */
+const DEFAULTS = `
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: defaults}
+workload: {orders: [1, 2], shop: Rotterdam, dryRun: false, crew: [Ann]}
+workflow: [{step: rest, tool: {kind: noop}}]
+`;
+
+test('an execution is run again with the same inputs and tags, also those that no field shows', async () => {
+  const workflow = await register(DEFAULTS.trimStart());
+  const given = { shop: '', orders: [1], extra: 'kept', dryRun: null, crew: ['Ann'] };
+  const start = async (inputs) => (await at.server.api('POST', `/workflows/${workflow}/execute`, { inputs, options: { tags: ['nightly', 'test'] } })).body.executionId;
+  const startAgain = async (page) => {
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.waitForURL(/executions\/exec_/);
+    return (await at.server.api('GET', `/executions/${new URL(page.url()).pathname.split('/')[2]}`)).body;
+  };
+  const [odd, plain] = [await start(given), await start({ orders: [3], crew: [], extra: 7 })];
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${odd}`);
+    await page.getByRole('button', { name: 'Run again …' }).click();
+    assert.deepEqual(JSON.parse(await page.getByLabel('Inputs as JSON').inputValue()), given);
+    assert.equal(await page.getByLabel('Tags').inputValue(), 'nightly, test');
+    await page.getByRole('button', { name: 'edit as a form' }).click();
+    await page.getByText(/Also sent, as before: (shop, extra|extra, shop)\./).waitFor();
+    assert.equal(await page.getByLabel('dryRun').inputValue(), 'null');
+    await page.getByRole('button', { name: 'edit as JSON' }).click();
+    assert.deepEqual(JSON.parse(await page.getByLabel('Inputs as JSON').inputValue()), given);
+    await page.getByRole('button', { name: 'edit as a form' }).click();
+    await page.getByLabel('crew').fill('Bob\nCleo');
+    const again = await startAgain(page);
+    assert.deepEqual(again.inputs, { ...given, crew: ['Bob', 'Cleo'] });
+    assert.deepEqual(again.metadata.tags, ['nightly', 'test']);
+    await at.open(page, `/workflows/${workflow}/start?from=${plain}`);
+    await page.getByText('Also sent, as before: extra.').waitFor();
+    assert.equal(await page.getByLabel('crew').inputValue(), '[]');
+    assert.deepEqual((await startAgain(page)).inputs, { orders: [3], shop: 'Rotterdam', dryRun: false, crew: [], extra: 7 });
+  });
+});
+
+test('what is typed into a form stays over its tabs, other pages and its other view', async () => {
+  const workflow = await register(FORM);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/workflows/${workflow}/start`);
+    await page.getByLabel('Name').fill('Ann');
+    await page.getByLabel('Tags').fill('nightly');
+    for (const leave of ['Source', 'Versions']) {
+      await page.getByRole('link', { name: leave }).click();
+      await page.getByRole('link', { name: 'Start', exact: true }).click();
+      assert.equal(await page.getByLabel('Name').inputValue(), 'Ann');
+    }
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.goBack();
+    assert.equal(await page.getByLabel('Name').inputValue(), 'Ann');
+    assert.equal(await page.getByLabel('Tags').inputValue(), 'nightly');
+    await page.getByRole('button', { name: 'edit as JSON' }).click();
+    const json = page.getByLabel('Inputs as JSON');
+    await json.fill('{"name": "Ann", "extra": 1,');
+    assert.ok(await page.getByRole('button', { name: 'edit as a form' }).isDisabled(), 'an invalid text would be lost');
+    await json.fill('{"name": "Ann", "extra": 1}');
+    await page.getByRole('button', { name: 'edit as a form' }).click();
+    await page.getByLabel('shifts').fill('3');
+    await page.getByRole('button', { name: 'edit as JSON' }).click();
+    assert.deepEqual(JSON.parse(await json.inputValue()), { name: 'Ann', extra: 1, shifts: 3 });
+    await page.getByRole('button', { name: 'reset' }).click();
+    assert.equal(await page.getByLabel('Name').inputValue(), '');
+  });
+});
+
+const editor = (page) => page.getByRole('textbox', { name: 'Source' });
+
+const typeAtEnd = async (page, text) => {
+  await editor(page).click();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type(text);
+};
+
+test('an unsaved text of the editor stays over tabs, pages and a reload, until it is discarded or saved', async () => {
+  const workflow = await register(SMALL('drafted'));
+  await at.signedIn(async (page) => {
+    page.on('dialog', (dialog) => dialog.accept());
+    await at.open(page, `/workflows/${workflow}/source`);
+    await page.getByRole('region', { name: 'Graph of version 1' }).waitFor();
+    await typeAtEnd(page, '# mine');
+    const source = editor(page);
+    const isKept = async () => {
+      await page.getByText('unsaved draft').waitFor();
+      await source.getByText('# mine').waitFor();
+    };
+    await isKept();
+    await page.getByText('Changes are shown after they are saved.').waitFor();
+    await page.getByRole('link', { name: 'Versions' }).click();
+    await page.getByRole('link', { name: 'Source' }).click();
+    await isKept();
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.goBack();
+    await isKept();
+    await page.reload();
+    await isKept();
+    await page.getByRole('button', { name: 'discard' }).click();
+    await page.getByText('unsaved draft').waitFor({ state: 'detached' });
+    assert.ok(!(await source.innerText()).includes('mine'));
+    await page.reload();
+    await source.getByText('drafted').waitFor();
+    assert.ok(!(await source.innerText()).includes('mine'));
+    // A draft is saved against the version that it began with.
+    await typeAtEnd(page, '# mine');
+    await page.getByRole('link', { name: 'Versions' }).click();
+    await at.server.api('PUT', `/workflows/${workflow}`, `${SMALL('drafted')}# other\n`);
+    await page.reload();
+    await page.getByRole('link', { name: 'Source' }).click();
+    await isKept();
+    await page.getByText('Version 2 was saved meanwhile.').waitFor();
+    await page.getByRole('button', { name: 'Load it' }).click();
+    await source.getByText('# other').waitFor();
+    await page.getByText('unsaved draft').waitFor({ state: 'detached' });
+  });
+});
+
+test('a sign-out forgets the drafts, after the browser has asked', async () => {
+  const workflow = await register(SMALL('forgotten'));
+  await at.signedIn(
+    async (page) => {
+      let asked;
+      page.on('dialog', (dialog) => {
+        asked = dialog.type();
+        return dialog.accept();
+      });
+      await at.open(page, `/workflows/${workflow}/source`);
+      await typeAtEnd(page, '# mine');
+      await page.getByText('unsaved draft').waitFor();
+      const drafts = () => page.evaluate(() => Object.keys(sessionStorage).filter((key) => key.includes('draft')).length);
+      assert.equal(await drafts(), 1);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByLabel('Token').waitFor();
+      assert.equal(await drafts(), 0);
+      assert.equal(asked, 'beforeunload');
+    },
+    // Requests of the page may be refused before it is left.
+    { mayFail: true },
+  );
+});
+
+test('a new workflow and a new schedule keep what was typed', async () => {
+  await at.signedIn(async (page) => {
+    await at.open(page, '/workflows/new');
+    const source = editor(page);
+    await page.getByLabel('Example').selectOption('playbook');
+    await typeAtEnd(page, '# mine');
+    await page.getByLabel('Example').selectOption('actions');
+    await source.getByText('greeting:write').first().waitFor();
+    await page.getByLabel('Example').selectOption('playbook');
+    await source.getByText('# mine').waitFor();
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.goBack();
+    await source.getByText('# mine').waitFor();
+    await at.open(page, '/schedules/new');
+    const schedule = page.getByLabel('YAML or JSON');
+    await schedule.fill('name: kept\nschedule: {kind: cron, expr: "0 3 1 1 *"}\ntarget: {kind: shell, command: echo}\n');
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.goBack();
+    assert.match(await schedule.inputValue(), /name: kept/);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: 'kept' }).waitFor();
+    await at.open(page, '/schedules/new');
+    assert.match(await schedule.inputValue(), /name: nightly-report/);
+  });
+});
+
+test('a selection in the editor is replaced by typing, under the policy of the page', async () => {
+  await at.signedIn(async (page) => {
+    await at.open(page, '/workflows/new');
+    const source = editor(page);
+    await source.click();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.press('Shift+ArrowDown');
+    await page.keyboard.press('Shift+ArrowDown');
+    await page.keyboard.type('x');
+    await source.getByText('x  - id: start').waitFor();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('(');
+    // Brackets are closed, as for text without a selection.
+    await page.waitForFunction(() => /^\(x[^]*\)$/.test(document.querySelector('.editor').shadowRoot.querySelector('.cm-content').innerText.trim()));
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('name: typed');
+    await page.waitForFunction(() => document.querySelector('.editor').shadowRoot.querySelector('.cm-content').innerText.trim() === 'name: typed');
+  });
+});
+
+test('a change that the server does not confirm is not said to be tried again', async () => {
+  const workflow = await register(SMALL('unreached'));
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, `/workflows/${workflow}/start`);
+      await page.route('**/execute', (route) => route.abort());
+      await page.getByRole('button', { name: 'Start', exact: true }).click();
+      await page.getByRole('alert').getByText('Nothing was confirmed; try again.').waitFor();
+      assert.equal(await page.getByRole('alert').getByText('by itself').count(), 0);
+    },
+    { mayFail: true },
+  );
+});
+
+test('a patch that is not an object is refused by the page, and an error is written once', async () => {
+  const { execution } = await at.server.run(APPROVAL);
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, `/executions/${execution}`);
+      await page.getByRole('button', { name: 'Patch …' }).click();
+      await page.getByLabel('Keys as JSON').fill('[1]');
+      await page.getByRole('button', { name: 'Patch', exact: true }).click();
+      await page.getByText('The keys are an object: {"name": "value"}').waitFor();
+      const wrong = await register(FORM);
+      await page.route('**/execute', (route) => route.continue({ postData: '{"inputs": [1]}' }));
+      await at.open(page, `/workflows/${wrong}/start`);
+      await page.getByLabel('Name').fill('Ann');
+      await page.getByRole('button', { name: 'Start', exact: true }).click();
+      await page.getByRole('alert').getByText(/expected an object/).waitFor();
+      assert.equal(await page.getByText(/expected an object/).count(), 1);
+    },
+    { mayFail: true },
   );
 });
 
@@ -236,6 +467,7 @@ test('open dead letters are found behind many resolved ones, and those of one sc
     await page.waitForURL(/occurrence=/);
     await page.getByRole('link', { name: 'dead letters', exact: true }).click();
     await page.getByRole('button', { name: 'schedule broken ✕' }).waitFor();
+    page.on('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Discard' }).click();
     await page.getByRole('status', { name: 'Results' }).getByText('Discarded.').waitFor();
     await page.getByText('There is no open dead letter.').waitFor();

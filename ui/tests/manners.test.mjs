@@ -121,6 +121,37 @@ test('an approval is answered on a phone, and nothing is wider than the screen',
   );
 });
 
+test('a long name of a workflow widens neither lists nor filters', async () => {
+  const name = `a-name-${'of-many-words-'.repeat(8)}end`;
+  await at.server.run(APPROVAL.replace('name: release', `name: ${name}`));
+  for (const width of [1280, 375]) {
+    await at.signedIn(
+      async (page) => {
+        for (const path of ['/executions', '/workflows']) {
+          await at.open(page, path);
+          await page.getByRole('link', { name }).waitFor();
+          const widest = await page.evaluate(() => document.documentElement.scrollWidth);
+          assert.ok(widest <= width, `${path} is ${widest} wide`);
+          if (width === 1280) assert.ok(await page.locator('main .scroll').evaluate((box) => box.scrollWidth <= box.clientWidth), `${path} has all of its columns in view`);
+        }
+      },
+      { viewport: { width, height: 800 } },
+    );
+  }
+});
+
+test('on a phone, the navigation shows the current page', async () => {
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, '/administration/tokens');
+      await page.getByRole('heading', { name: 'Administration' }).waitFor();
+      const { left, right } = await page.getByRole('link', { name: 'Administration' }).evaluate((link) => link.getBoundingClientRect().toJSON());
+      assert.ok(left >= 0 && right <= 375, `${left} to ${right}`);
+    },
+    { viewport: { width: 375, height: 800 } },
+  );
+});
+
 test('times are relative, and exact in the zone of the viewer', async () => {
   const { loop } = await ids();
   await at.signedIn(

@@ -349,3 +349,18 @@ for (const colorScheme of ['light', 'dark']) {
     );
   });
 }
+
+test('lists name a plan by its hint, and show the duration that its execution shows', async () => {
+  const { execution } = await ids();
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions?text=${execution}`);
+    const row = page.locator('tbody tr', { hasText: 'Smoke test of a sandbox' });
+    await row.waitFor();
+    assert.ok(!(await row.innerText()).includes('v1'), 'a plan has no versions');
+    const took = await row.getByRole('cell', { name: /^[\d.]+ (ms|s)$/ }).innerText();
+    await row.getByRole('link').click();
+    await page.getByText(`took ${took}`).waitFor();
+    await at.open(page, '/workflows');
+    await page.getByRole('link', { name: 'Smoke test of a sandbox' }).first().waitFor();
+  });
+});

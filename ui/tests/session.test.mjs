@@ -76,6 +76,7 @@ test('a revoked token ends the session, and a viewer is offered no change', asyn
   await page.locator('.step', { hasText: 'publish' }).waitFor();
   assert.equal(await page.getByRole('button', { name: /Start|Duplicate|Delete/ }).count(), 0);
   await at.server.api('DELETE', `/tokens/${made.body.id}`);
+  await page.getByText('Your session has ended').waitFor();
   await page.getByLabel('Token').waitFor();
   await context.close();
 });
@@ -88,9 +89,31 @@ test('an operator looks at another tenant, and returns', async () => {
     await page.getByText('May it go out?').first().waitFor();
     await page.getByLabel('Tenant').selectOption({ label: 'second fleet' });
     await page.getByText('Nothing waits for an answer of yours.').waitFor();
+    await page.getByText('owner of second fleet').waitFor();
+    assert.ok(await page.locator('.user').evaluate((user) => [...user.children].every((part) => part.getBoundingClientRect().right <= user.getBoundingClientRect().right)), 'it is not wider than the sidebar');
     await page.getByLabel('Tenant').selectOption({ label: 'default' });
     await page.getByText('May it go out?').first().waitFor();
   });
+});
+
+test('the owner is one user, whose session is marked, with a link and with a token', async () => {
+  const { execution } = await at.server.run(APPROVAL);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}`);
+    await page.getByText('by you').waitFor();
+    await at.open(page, '/administration/tokens');
+    const own = page.locator('tr', { hasText: 'this session' });
+    await own.waitFor();
+    assert.equal(await own.count(), 1);
+    let asked;
+    page.on('dialog', (dialog) => {
+      asked = dialog.message();
+      return dialog.accept();
+    });
+    await own.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('Your session has ended').waitFor();
+    assert.match(asked, /session of this page/);
+  }, { mayFail: true });
 });
 
 test('after a kill of the server the page shows the truth without a reload, in two tabs', async () => {

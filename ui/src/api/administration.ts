@@ -1,11 +1,21 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Schemas } from './client';
-import { LIVE_MS } from './shared';
+import { LIVE_MS, useCan, useSession } from './shared';
 
 const useList = <Of>(name: string, isOn = true, every: number | false = false) =>
   useQuery<Of, ApiError>({ queryKey: [name], queryFn: () => api.get(`/${name}`), enabled: isOn, refetchInterval: every });
 
-export const useTokens = () => useList<Schemas['TokenList']>('tokens');
+export const useTokens = (isOn = true) => useList<Schemas['TokenList']>('tokens', isOn);
+
+/** Whether an id is of the user. A person and the tokens of the person have ids of their own; only administrators can read to whom a token belongs. */
+export function useIsOwn(id: string): boolean {
+  const own = useSession().data?.id;
+  const canRead = useCan('administer');
+  const { data } = useTokens(canRead && own !== undefined && id !== own);
+  const personOf = (user: string) => data?.tokens.find((token) => token.id === user)?.person ?? user;
+  return own !== undefined && personOf(id) === personOf(own);
+}
+
 export const useTenants = (isOperator: boolean) => useList<Schemas['TenantList']>('tenants', isOperator);
 export const useSecrets = (isOn = true) => useList<Schemas['SecretList']>('secrets', isOn);
 export const useRunnerGroups = () => useList<Schemas['RunnerGroupList']>('runner-groups', true, LIVE_MS);

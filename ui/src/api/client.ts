@@ -92,7 +92,7 @@ async function send(method: string, path: string, options: Sent = {}): Promise<R
     response = await fetch(address(path, options.query), { method, headers, body });
   } catch {
     reach.set(false);
-    throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. The page tries again by itself.');
+    throw new ApiError(0, 'UNREACHABLE', `The server does not answer. ${method === 'GET' ? 'The page tries again by itself.' : 'Nothing was confirmed; try again.'}`);
   }
   reach.set(true);
   if (response.ok) return response;

@@ -98,6 +98,9 @@ export type PlanExecution = Omit<Schemas['PlanExecution'], 'status'> & { status:
 /** A plan is also a workflow, with the same digits in its id. */
 export const planId = (workflowId: string): string => workflowId.replace(/^wf_/, 'pl_');
 
+const RECENT_PLANS = 200;
+const RECENT_MS = 60_000;
+
 interface Page<Item> {
   items: Item[];
   nextCursor?: string | null;
@@ -115,6 +118,10 @@ function useCursorPages<Item>(key: unknown[], path: string, query: Query, everyM
 }
 
 export const usePlans = () => useCursorPages<Plan>(['plans'], '/plans', { limit: 50 }, LIVE_MS);
+
+/** The newest plans, for their names in lists. */
+export const useRecentPlans = (isOn: boolean) =>
+  useQuery<Page<Plan>, ApiError>({ queryKey: ['plans', 'recent'], queryFn: () => api.get('/plans', { limit: RECENT_PLANS }), enabled: isOn, staleTime: RECENT_MS, refetchInterval: RECENT_MS });
 
 export const usePlan = (id: string, isOn = true) => useQuery<Plan, ApiError>({ queryKey: ['plan', id], queryFn: () => api.get(`/plans/${id}`), enabled: isOn });
 

@@ -1,6 +1,8 @@
 // Hooks for reads and changes, used by all pages.
 import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { announce } from '../parts/announce';
+import { dropDrafts } from '../parts/drafts';
+import { dropKept } from '../parts/kept';
 import { api, ApiError, type Permission, type Session, tenant } from './client';
 
 /** Time between two reads of data that changes by itself. */
@@ -21,17 +23,21 @@ async function readSession(client: QueryClient): Promise<Session> {
     throw error;
   });
   if (session && (!before || before.id === session.id)) {
-    if (before && before.tenantId !== session.tenantId) forget(client);
+    if (before && before.tenantId !== session.tenantId) forget(client, session.id);
     return session;
   }
-  forget(client);
+  forget(client, session?.id);
   if (!tenant.get()) return session ?? api.get('/me');
   tenant.set(null);
   return api.get('/me');
 }
 
-/** Removes all data that was read for a user. */
-export const forget = (client: QueryClient): void => client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
+/** Removes all data that was read for a user, and what other users than the given one typed. */
+export function forget(client: QueryClient, user?: string): void {
+  client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
+  dropDrafts(user);
+  dropKept();
+}
 
 /** Reports whether the user has a permission. The server decides in any case; the page offers nothing that it would refuse. */
 export function useCan(permission: Permission): boolean {

@@ -6,7 +6,7 @@ import { bracketMatching, HighlightStyle, indentUnit, syntaxHighlighting } from 
 import { type Diagnostic, linter, lintGutter, lintKeymap } from '@codemirror/lint';
 import { search, searchKeymap } from '@codemirror/search';
 import { EditorState, type Text } from '@codemirror/state';
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, tooltips } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { useEffect, useRef } from 'react';
 import { completeFrom, type JsonSchema } from './completion';
@@ -44,13 +44,35 @@ const THEME = EditorView.theme({
   '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
   '.cm-scroller': { fontFamily: 'ui-monospace, Menlo, Consolas, monospace', lineHeight: '1.5', overflow: 'auto' },
   '.cm-content': { caretColor: 'var(--text)' },
+  '.cm-content, .cm-gutter': { minHeight: '14rem' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-gutters': { backgroundColor: 'var(--raised)', color: 'var(--faint)', border: 'none' },
   '.cm-activeLine': { backgroundColor: 'color-mix(in srgb, var(--raised) 60%, transparent)' },
   '&.cm-focused .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: 'var(--busy-back) !important' },
-  '.cm-tooltip': { backgroundColor: 'var(--card)', color: 'var(--text)', border: '1px solid var(--line)', borderRadius: '6px' },
+  '.cm-tooltip': { backgroundColor: 'var(--card)', color: 'var(--text)', border: '1px solid var(--line)', borderRadius: '6px', maxWidth: 'min(34rem, 90vw)' },
   '.cm-tooltip-autocomplete ul li[aria-selected]': { backgroundColor: 'var(--busy-back)', color: 'var(--text)' },
   '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--text)' },
+});
+
+/** Chromium gives text that replaces a selection the style of that text, in an attribute, which the policy of the page forbids. */
+const REPLACE_SELECTION = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    if (event.inputType !== 'insertText' || event.data === null || event.isComposing || view.state.readOnly || view.state.selection.main.empty) return false;
+    event.preventDefault();
+    const { data } = event;
+    const { from, to } = view.state.selection.main;
+    const insert = () => view.state.update(view.state.replaceSelection(data), { userEvent: 'input.type', scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, data, insert))) view.dispatch(insert());
+    return true;
+  },
+});
+
+/** Tooltips stay beside the navigation and the other columns of the page. */
+const TOOLTIPS = tooltips({
+  tooltipSpace: (view) => {
+    const { left, right } = view.dom.getBoundingClientRect();
+    return { top: 0, left, right, bottom: window.innerHeight };
+  },
 });
 
 /** Returns the range of a finding in characters; a finding without a position is at the beginning. */
@@ -104,6 +126,8 @@ export default function Editor({ label, source, isReadOnly, schema, change, chec
           EditorView.updateListener.of((update) => {
             if (update.docChanged) latest.current.change(update.state.doc.toString());
           }),
+          REPLACE_SELECTION,
+          TOOLTIPS,
           THEME,
         ],
       }),

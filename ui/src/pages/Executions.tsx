@@ -7,6 +7,7 @@ import { useWorkflow, useWorkflows } from '../api/workflows';
 import { useAddress, useLater } from '../parts/address';
 import { Empty, More, Result, Title } from '../parts/basics';
 import { Bulk, type BulkKind } from '../parts/Bulk';
+import { useDefinitionName } from '../parts/definition';
 import { ExecutionTable } from '../parts/ExecutionTable';
 import { localTime, shortId, statusName } from '../parts/words';
 
@@ -136,7 +137,8 @@ function Filters({ query, change }: FilterProps) {
   const isListed = chosen === '' || workflows.some(({ id }) => id === chosen);
   // The list has the first workflows only.
   const other = useWorkflow(chosen, data !== undefined && !isListed).data;
-  const named = workflows.map(({ id, name }) => [id, name] as const);
+  const nameOf = useDefinitionName(other ? [...workflows, other] : workflows);
+  const named = workflows.map((workflow) => [workflow.id, nameOf(workflow)] as const);
   const select = (label: string, key: string, options: readonly (readonly [string, string])[]) => (
     <label>
       {label}
@@ -156,7 +158,7 @@ function Filters({ query, change }: FilterProps) {
     <form className="filters" onSubmit={(event) => event.preventDefault()}>
       <input type="search" aria-label="Search executions" placeholder="Name or id" size={16} value={query.get('text') ?? ''} onChange={(event) => change({ text: event.target.value })} />
       {select('Status', 'status', STATUSES.map((status) => [status, statusName(status)]))}
-      {select('Workflow', 'workflow', isListed ? named : [...named, [chosen, other?.name ?? chosen]])}
+      {select('Workflow', 'workflow', isListed ? named : [...named, [chosen, other ? nameOf(other) : chosen]])}
       <Created query={query} change={change} />
       {select('Dialect', 'dialect', DIALECTS.map((name) => [name, name]))}
       {select('Trigger', 'trigger', TRIGGERS.map((name) => [name, name]))}

@@ -1,7 +1,7 @@
 // Executions that only people can continue and that have no task: those at a gate, and those that were paused.
 import { Link } from 'wouter';
 import type { Held } from '../api/executions';
-import { definitionName } from '../parts/definition';
+import { useDefinitionName } from '../parts/definition';
 import { Wait, withKeys } from './execution/WaitingFor';
 
 export function HeldExecutions({ held }: { held: readonly Held[] }) {
@@ -10,10 +10,11 @@ export function HeldExecutions({ held }: { held: readonly Held[] }) {
 
 function HeldExecution({ held: { execution, waits } }: { held: Held }) {
   const { executionId, workflowName, dialect } = execution;
+  const nameOf = useDefinitionName([execution]);
   const link = (
     <>
       <Link href={`/executions/${executionId}`} data-row>
-        {definitionName({ name: workflowName ?? 'execution', dialect: dialect ?? null })}
+        {nameOf({ name: workflowName, dialect })}
       </Link>
       {' · '}
     </>

@@ -1,10 +1,12 @@
 // Signs in by the code in a link, or by a token.
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
-import { useLocation } from 'wouter';
+import { useLocation, useSearch } from 'wouter';
 import { api, type Session, tenant } from '../api/client';
 import { useChange } from '../api/shared';
 import { Problem } from '../parts/basics';
+import { dropDrafts } from '../parts/drafts';
+import { dropKept } from '../parts/kept';
 
 export function SignIn() {
   const [, navigate] = useLocation();
@@ -16,6 +18,8 @@ export function SignIn() {
       // No data of the previous user is shown to this one.
       tenant.set(null);
       client.removeQueries();
+      dropDrafts(session.id);
+      dropKept();
       client.setQueryData(['session'], session);
       navigate(destination(), { replace: true });
     },
@@ -37,9 +41,11 @@ export function SignIn() {
     event.preventDefault();
     mutate({ token });
   };
+  const isEnded = new URLSearchParams(useSearch()).has('ended');
   return (
     <main className="sign-in">
       <h1>Windlass</h1>
+      {isEnded && <p className="note">Your session has ended: it expired, you signed out, or its token was revoked.</p>}
       <form onSubmit={submit}>
         <label htmlFor="token">Token</label>
         <input id="token" type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} required />

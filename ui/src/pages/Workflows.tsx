@@ -1,5 +1,5 @@
 import { Link } from 'wouter';
-import { definitionName, definitionPath } from '../parts/definition';
+import { definitionPath, useDefinitionName } from '../parts/definition';
 import { useCan } from '../api/shared';
 import { useWorkflows } from '../api/workflows';
 import { useAddress } from '../parts/address';
@@ -13,6 +13,7 @@ export function Workflows() {
   const canEdit = useCan('edit');
   const canRun = useCan('execute');
   const workflows = found.data?.pages.flatMap((page) => page.workflows) ?? [];
+  const nameOf = useDefinitionName(workflows);
   return (
     <>
       <Title title="Workflows" actions={canEdit && <Link href="/workflows/new" className="button good">New workflow</Link>} />
@@ -36,9 +37,10 @@ export function Workflows() {
             columns={[
               {
                 name: 'Name',
+                isWide: true,
                 show: (workflow) => (
                   <Link href={definitionPath(workflow)} data-row>
-                    {definitionName(workflow)}
+                    {nameOf(workflow)}
                   </Link>
                 ),
               },

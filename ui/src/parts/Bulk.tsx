@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { api, type ListedExecution } from '../api/client';
 import { type ExecutionFilter, readExecutions } from '../api/executions';
 import { Loading, Problem } from './basics';
+import { useDefinitionName } from './definition';
 import { Dialog } from './Dialog';
 import { plural, shortId } from './words';
 
@@ -97,7 +98,8 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
 }
 
 function Preview({ kind, fit, hasMore }: { kind: BulkKind; fit: readonly ListedExecution[]; hasMore: boolean }) {
-  const names = Map.groupBy(fit, ({ workflowName }) => workflowName ?? 'without a workflow');
+  const nameOf = useDefinitionName(fit);
+  const names = Map.groupBy(fit, ({ workflowName, dialect }) => (workflowName ? nameOf({ name: workflowName, dialect }) : 'without a workflow'));
   const what = kind === 'cancel' ? 'will be cancelled' : 'will be retried as new executions; what completed is kept';
   if (fit.length === 0) return <p>None of these executions can be {kind === 'cancel' ? 'cancelled: all have ended' : 'retried: none has failed'}.</p>;
   return (

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { announce } from './announce';
 
 /** A long text is built when it is copied. */
-export function Copy({ text, label }: { text: string | (() => string); label: string }) {
+export function Copy({ text, label, isOff = false }: { text: string | (() => string); label: string; isOff?: boolean }) {
   const [isDone, setDone] = useState<boolean>();
   useEffect(() => {
     if (isDone === undefined) return;
@@ -15,7 +15,7 @@ export function Copy({ text, label }: { text: string | (() => string); label: st
     announce(isCopied ? 'Copied.' : 'The browser did not allow the page to copy. Select the text instead.');
   };
   return (
-    <button type="button" className="quiet" onClick={() => void copy()} title={typeof text !== 'string' || text.length > 200 ? undefined : text}>
+    <button type="button" className="quiet" disabled={isOff} onClick={() => void copy()} title={typeof text !== 'string' || text.length > 200 ? undefined : text}>
       {isDone === undefined ? label : isDone ? 'copied' : 'not copied'}
     </button>
   );

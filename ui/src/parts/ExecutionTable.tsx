@@ -2,7 +2,7 @@ import { Link } from 'wouter';
 import type { ListedExecution } from '../api/client';
 import { StatusMark, Time } from './basics';
 import { Scroll } from './Table';
-import { definitionName } from './definition';
+import { useDefinitionName } from './definition';
 import { duration, shortId } from './words';
 
 export interface Selection {
@@ -11,6 +11,7 @@ export interface Selection {
 }
 
 export function ExecutionTable({ executions, selection }: { executions: readonly ListedExecution[]; selection?: Selection | undefined }) {
+  const nameOf = useDefinitionName(executions);
   return (
     <Scroll>
       <table>
@@ -32,7 +33,7 @@ export function ExecutionTable({ executions, selection }: { executions: readonly
         </thead>
         <tbody>
           {executions.map((execution) => (
-            <Row key={execution.executionId} execution={execution} selection={selection} />
+            <Row key={execution.executionId} execution={execution} name={nameOf({ name: execution.workflowName, dialect: execution.dialect })} selection={selection} />
           ))}
         </tbody>
       </table>
@@ -40,9 +41,8 @@ export function ExecutionTable({ executions, selection }: { executions: readonly
   );
 }
 
-function Row({ execution, selection }: { execution: ListedExecution; selection: Selection | undefined }) {
+function Row({ execution, name, selection }: { execution: ListedExecution; name: string; selection: Selection | undefined }) {
   const { executionId: id, metadata } = execution;
-  const name = definitionName({ name: execution.workflowName ?? 'execution', dialect: execution.dialect ?? null });
   return (
     <tr>
       {selection && (
@@ -53,11 +53,11 @@ function Row({ execution, selection }: { execution: ListedExecution; selection: 
       <td>
         <StatusMark status={execution.quarantined ? 'quarantined' : execution.status} title={execution.quarantined?.reason} />
       </td>
-      <td>
+      <td className="wide">
         <Link href={`/executions/${id}`} data-row>
           {name}
         </Link>
-        {execution.workflowVersion != null && <span className="faint"> v{execution.workflowVersion}</span>}
+        {execution.workflowVersion != null && execution.dialect !== 'plan' && <span className="faint"> v{execution.workflowVersion}</span>}
       </td>
       <td className="mono faint">{shortId(id)}</td>
       <td>

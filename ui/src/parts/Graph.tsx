@@ -35,11 +35,28 @@ function positions(graph: Graph): Map<string, { x: number; y: number }> {
   return new Map(graph.nodes.map(({ id }) => [id, drawn.node(id)]));
 }
 
-/** What is in view first: the whole graph, or of a large one the steps that failed or run, or else its beginning. */
-function firstView(graph: Graph): { id: string }[] | undefined {
-  if (graph.nodes.length <= LARGE_FROM) return undefined;
+/** At a lower zoom, the names of steps cannot be read. */
+const ZOOM_MIN = 0.5;
+
+type Places = ReadonlyMap<string, { x: number; y: number }>;
+
+/** Whether a graph is too wide to be shown as a whole. */
+function isWide(at: Places): boolean {
+  const places = [...at.values()].map(({ x }) => x);
+  return (Math.max(...places) - Math.min(...places) + WIDTH) * ZOOM_MIN > window.innerWidth;
+}
+
+/** What is in view first: the whole graph, or of a large one the steps that failed or run, or else its beginning. Of a wide one, it is the
+ * surroundings of the first of these steps. */
+function firstView(graph: Graph, at: Places): { id: string }[] | undefined {
+  const isLarge = graph.nodes.length > LARGE_FROM;
+  if (!isLarge && !isWide(at)) return undefined;
   const lively = graph.nodes.filter(({ state }) => state && ['failed', 'running', 'retrying', 'waiting'].includes(state.status));
-  return (lively.length > 0 ? lively : graph.nodes).slice(0, IN_VIEW).map(({ id }) => ({ id }));
+  const found = lively.length > 0 ? lively : graph.nodes;
+  if (isLarge) return found.slice(0, IN_VIEW).map(({ id }) => ({ id }));
+  const centre = at.get(found[0]?.id ?? '')?.x ?? 0;
+  const distance = ({ id }: { id: string }) => Math.abs((at.get(id)?.x ?? 0) - centre);
+  return graph.nodes.toSorted((one, other) => distance(one) - distance(other)).slice(0, IN_VIEW).map(({ id }) => ({ id }));
 }
 
 const Step = memo(function Step({ data: { step, isChosen, isRun, child } }: NodeProps<StepNode>) {
@@ -137,7 +154,7 @@ export default function GraphView({ graph, chosen, choose, started }: GraphProps
   const nodes = useMemo(() => nodesOf({ graph, at, chosen, started }, known.current), [graph.nodes, at, chosen, started]);
   known.current = useMemo(() => new Map(nodes.map((node) => [node.id, node])), [nodes]);
   const edges = useMemo(() => edgesOf(graph), [graph.edges]);
-  const inView = useMemo(() => firstView(graph), [shape]);
+  const inView = useMemo(() => firstView(graph, at), [shape]);
   const theme = useTheme();
   const press = (event: KeyboardEvent<HTMLElement>) => {
     if ((event.target as HTMLElement).tagName === 'A') return;
@@ -152,7 +169,7 @@ export default function GraphView({ graph, chosen, choose, started }: GraphProps
         nodeTypes={TYPES}
         colorMode={theme}
         fitView
-        fitViewOptions={{ maxZoom: 1, ...(inView && { nodes: inView }) }}
+        fitViewOptions={{ maxZoom: 1, ...(inView && { nodes: inView, minZoom: ZOOM_MIN }) }}
         minZoom={0.05}
         {...NO_KEYS}
         nodesDraggable={false}
@@ -164,7 +181,7 @@ export default function GraphView({ graph, chosen, choose, started }: GraphProps
       >
         <Background />
         <Controls showInteractive={false} />
-        {graph.nodes.length > MINIMAP_FROM && <MiniMap pannable zoomable />}
+        {(inView || graph.nodes.length > MINIMAP_FROM) && <MiniMap pannable zoomable />}
       </ReactFlow>
     </div>
   );

@@ -8,6 +8,7 @@ import { useChange } from '../api/shared';
 import { announced } from './announce';
 import { Problem } from './basics';
 import { Dialog } from './Dialog';
+import { dropDrafts } from './drafts';
 import { Icon } from './Icon';
 import { areLettersOn, KEYS, type Overlay, setLetters, useKeys } from './keys';
 import { Palette } from './Palette';
@@ -93,8 +94,14 @@ function Outage() {
 function Navigation({ session }: { session: Session }) {
   const [location] = useLocation();
   const waiting = useWaiting().count ?? 0;
+  const list = useRef<HTMLElement>(null);
+  // On a phone, the list is wider than the screen.
+  useEffect(() => {
+    const current = list.current?.querySelector<HTMLElement>('[aria-current]');
+    if (list.current && current) list.current.scrollLeft = current.offsetLeft - list.current.offsetLeft - (list.current.clientWidth - current.offsetWidth) / 2;
+  }, [location, waiting]);
   return (
-    <nav aria-label="Pages">
+    <nav aria-label="Pages" ref={list}>
       {PLACES.filter(({ needs }) => !needs || session.permissions.includes(needs)).map(({ path, name, icon }) => (
         <Link key={path} href={path} aria-current={isAt(location, path) ? 'page' : undefined}>
           <Icon name={icon} />
@@ -116,14 +123,15 @@ function User({ session, help }: { session: Session; help: () => void }) {
     () => api.remove('/session'),
     () => {
       tenant.set(null);
+      dropDrafts();
       window.location.assign('/sign-in');
     },
   );
   return (
     <div className="user">
       {session.operator && <TenantChoice session={session} />}
-      <span className="faint" title={session.id}>
-        {session.role} of {session.tenantId}
+      <span className="faint" title={`${session.id} of ${session.tenantId}`}>
+        {session.role} of {session.operator ? <TenantName id={session.tenantId} /> : session.tenantId}
       </span>
       <select aria-label="Theme" value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
         <option value="system">System theme</option>
@@ -162,6 +170,11 @@ function TenantChoice({ session }: { session: Session }) {
       ))}
     </select>
   );
+}
+
+function TenantName({ id }: { id: string }) {
+  const tenants = useTenants(true).data?.tenants;
+  return tenants?.find((one) => one.id === id)?.name ?? id;
 }
 
 function Help({ close }: { close: () => void }) {

@@ -4,7 +4,7 @@ import { useLocation } from 'wouter';
 import { useExecutions } from '../api/executions';
 import { useWorkflows } from '../api/workflows';
 import { useSession } from '../api/shared';
-import { definitionName, definitionPath } from './definition';
+import { definitionPath, useDefinitionName } from './definition';
 import { PLACES } from './places';
 import { setTheme } from './theme';
 import { shortId } from './words';
@@ -84,10 +84,11 @@ function useCommands(search: string): Command[] {
     ...(may.includes('edit') ? [go('New workflow', 'action', '/workflows/new'), go('New schedule', 'action', '/schedules/new')] : []),
     ...(['system', 'light', 'dark'] as const).map((theme) => ({ name: `Theme: ${theme}`, hint: 'action', run: () => setTheme(theme) })),
   ];
-  const named = (workflows.data?.pages.flatMap((page) => page.workflows) ?? []).map((workflow) => go(definitionName(workflow), workflow.dialect, definitionPath(workflow)));
-  const recent = (executions.data?.pages.flatMap((page) => page.executions) ?? []).map((execution) =>
-    go(`${definitionName({ name: execution.workflowName ?? 'execution', dialect: execution.dialect ?? null })} ${shortId(execution.executionId)}`, execution.status, `/executions/${execution.executionId}`),
-  );
+  const found = workflows.data?.pages.flatMap((page) => page.workflows) ?? [];
+  const started = executions.data?.pages.flatMap((page) => page.executions) ?? [];
+  const nameOf = useDefinitionName([...found, ...started]);
+  const named = found.map((workflow) => go(nameOf(workflow), workflow.dialect, definitionPath(workflow)));
+  const recent = started.map(({ executionId, workflowName, dialect, status }) => go(`${nameOf({ name: workflowName, dialect })} ${shortId(executionId)}`, status, `/executions/${executionId}`));
   const byId = EXECUTION_ID.test(words) ? [go(words, 'execution by id', `/executions/${words.startsWith('exec_') ? words : `exec_${words}`}`)] : [];
   const matching = [...fixed, ...named, ...recent].filter(({ name, hint }) => `${name} ${hint}`.toLowerCase().includes(words));
   return [...byId, ...matching];

@@ -1,26 +1,52 @@
-// A form made from a JSON Schema. A field that is left empty is left out.
-import { type ChangeEvent, type ReactNode, useId } from 'react';
+// A form made from a JSON Schema. A field that is left empty is left out. Of given values, those that are not edited are sent as they were.
+import { type ChangeEvent, type ReactNode, useEffect, useId, useRef } from 'react';
 import { useSecrets } from '../api/administration';
 import { useCan } from '../api/shared';
-import { parseInput, type Schema, showInput, typeOf } from './inputs';
-import { localTime } from './words';
+import { fieldText, hintOf, isShown, parseInput, type Schema, showInput, typeOf } from './inputs';
+import { bytes, localTime } from './words';
 
 export type Texts = Record<string, string>;
 
+export type Values = Record<string, unknown>;
+
+const fieldsOf = ({ properties = {} }: Schema): [string, Schema][] => Object.entries(properties);
+
+const beginText = (name: string, schema: Schema, given: Values): string => fieldText(schema, Object.hasOwn(given, name) ? given[name] : schema.default);
+
 /** The texts that a form begins with: given values, or else the defaults. */
-export function beginTexts(schema: Schema, given: Record<string, unknown> = {}): Texts {
-  return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, inner]) => [name, showInput(given[name] ?? inner.default)]));
+export function beginTexts(schema: Schema, given: Values = {}): Texts {
+  return Object.fromEntries(fieldsOf(schema).map(([name, inner]) => [name, beginText(name, inner, given)]));
+}
+
+/** Whether the fields of a form show the given values as they are. */
+export const areShown = (schema: Schema, given: Values): boolean => fieldsOf(schema).every(([name, inner]) => !Object.hasOwn(given, name) || isShown(inner, given[name]));
+
+/** The given values that are sent and that no field shows. */
+export function hiddenNames(schema: Schema, texts: Texts, given: Values = {}): string[] {
+  const { properties = {} } = schema;
+  return Object.keys(given).filter((name) => {
+    const inner = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return !inner || (texts[name] === beginText(name, inner, given) && !isShown(inner, given[name]));
+  });
 }
 
 export interface Read {
-  values: Record<string, unknown>;
+  values: Values;
   errors: Record<string, string>;
 }
 
-export function readTexts(schema: Schema, texts: Texts): Read {
-  const read: Read = { values: {}, errors: {} };
-  for (const [name, inner] of Object.entries(schema.properties ?? {})) {
-    const { value, error } = parseInput(inner, texts[name] ?? '');
+/** Reads the fields of a form. Given values without a field are kept, and so are those whose text was not changed; a default that was not given stays
+ * with the server. */
+export function readTexts(schema: Schema, texts: Texts, given?: Values): Read {
+  const { properties = {} } = schema;
+  const read: Read = { values: Object.fromEntries(Object.entries(given ?? {}).filter(([name]) => !Object.hasOwn(properties, name))), errors: {} };
+  for (const [name, inner] of fieldsOf(schema)) {
+    const text = texts[name] ?? '';
+    if (given && text === beginText(name, inner, given)) {
+      if (Object.hasOwn(given, name)) read.values[name] = given[name];
+      if (Object.hasOwn(given, name) || inner.default !== undefined) continue;
+    }
+    const { value, error } = parseInput(inner, text);
     if (error) read.errors[name] = error;
     else if (value !== undefined) read.values[name] = value;
     else if (schema.required?.includes(name)) read.errors[name] = REQUIRED;
@@ -29,8 +55,10 @@ export function readTexts(schema: Schema, texts: Texts): Read {
 }
 
 /** The required fields that are empty, by the names that the form shows. */
-export const missingFields = (schema: Schema, { errors }: Read): string[] =>
-  Object.entries(schema.properties ?? {}).flatMap(([name, { title }]) => (errors[name] === REQUIRED ? [title ?? name] : []));
+export const missingFields = (schema: Schema, { errors }: Read): string[] => fieldsOf(schema).flatMap(([name, { title }]) => (errors[name] === REQUIRED ? [title ?? name] : []));
+
+/** Whether a field has a text that is not one of its values. */
+export const hasWrongText = ({ errors }: Read): boolean => Object.values(errors).some((error) => error !== REQUIRED);
 
 const REQUIRED = 'is required';
 
@@ -40,11 +68,17 @@ export function Missing({ names }: { names: readonly string[] }) {
   return <p className="faint">Still required: {names.join(', ')}.</p>;
 }
 
+/** Lists the values that are sent although no field shows them. */
+export function Hidden({ names }: { names: readonly string[] }) {
+  if (names.length === 0) return null;
+  return <p className="faint">Also sent, as before: {names.join(', ')}.</p>;
+}
+
 interface FormProps {
   schema: Schema;
   texts: Texts;
   errors: Record<string, string>;
-  change: (texts: Texts) => void;
+  change: (name: string, text: string) => void;
   /** Something at the end of each field. */
   aside?: (name: string) => ReactNode;
 }
@@ -52,7 +86,7 @@ interface FormProps {
 export function SchemaForm({ schema, texts, errors, change, aside }: FormProps) {
   return (
     <>
-      {Object.entries(schema.properties ?? {}).map(([name, inner]) => (
+      {fieldsOf(schema).map(([name, inner]) => (
         <Field
           key={name}
           name={name}
@@ -60,7 +94,7 @@ export function SchemaForm({ schema, texts, errors, change, aside }: FormProps) 
           isRequired={schema.required?.includes(name) ?? false}
           text={texts[name] ?? ''}
           error={errors[name]}
-          change={(text) => change({ ...texts, [name]: text })}
+          change={(text) => change(name, text)}
           aside={aside?.(name)}
         />
       ))}
@@ -82,7 +116,8 @@ function Field(props: FieldProps) {
   const { name, schema, isRequired, error, aside } = props;
   const id = useId();
   const wrong = error && error !== REQUIRED ? error : undefined;
-  const described = [schema.description && `${id}-description`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined;
+  const hint = hintOf(schema);
+  const described = [schema.description && `${id}-description`, hint && !wrong && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined;
   return (
     <div className="field">
       <label htmlFor={id}>
@@ -93,6 +128,11 @@ function Field(props: FieldProps) {
       {schema.description && (
         <span id={`${id}-description`} className="faint">
           {schema.description}
+        </span>
+      )}
+      {hint && !wrong && (
+        <span id={`${id}-hint`} className="faint">
+          {hint}
         </span>
       )}
       {wrong && (
@@ -125,15 +165,15 @@ function Control({ schema, text, change, attributes }: FieldProps & { attributes
   const type = typeOf(schema);
   const typed = (event: ChangeEvent<HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>) => change(event.target.value);
   if (schema.format === 'secret') return <SecretName attributes={attributes} text={text} change={change} />;
-  if (schema.format === 'binary' || schema.contentEncoding === 'base64') return <FileField attributes={attributes} change={change} />;
+  if (schema.format === 'binary' || schema.contentEncoding === 'base64') return <FileField attributes={attributes} text={text} change={change} />;
   if (schema.enum || type === 'boolean') {
-    const values = schema.enum ?? [true, false];
+    const values = (schema.enum ?? [true, false]).map(showInput);
     return (
       <select {...attributes} value={text} onChange={typed}>
         <option value="">–</option>
-        {values.map((value) => (
-          <option key={showInput(value)} value={showInput(value)}>
-            {showInput(value)}
+        {(text && !values.includes(text) ? [...values, text] : values).map((value) => (
+          <option key={value} value={value}>
+            {value}
           </option>
         ))}
       </select>
@@ -167,12 +207,21 @@ function SecretName({ attributes, text, change }: InputProps) {
   );
 }
 
-/** A file is sent as base64. */
-function FileField({ attributes, change }: Omit<InputProps, 'text'>) {
+/** A file is sent as base64. The browser shows the name of a file only until the page changes. */
+function FileField({ attributes, text, change }: InputProps) {
   const read = async (file: File | undefined) => {
     const bytes = new Uint8Array((await file?.arrayBuffer()) ?? new ArrayBuffer(0));
     const chunks = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, part) => String.fromCharCode(...bytes.subarray(part * 8_192, (part + 1) * 8_192)));
     change(btoa(chunks.join('')));
   };
-  return <input {...attributes} type="file" onChange={(event) => void read(event.target.files?.[0])} />;
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (text === '' && field.current) field.current.value = '';
+  }, [text]);
+  return (
+    <>
+      <input {...attributes} ref={field} type="file" onChange={(event) => void read(event.target.files?.[0])} />
+      {text && <span className="faint">{bytes(Math.floor((text.replace(/=+$/, '').length * 3) / 4))} are sent</span>}
+    </>
+  );
 }

@@ -70,14 +70,19 @@ export function StatusMark({ status, text, title }: { status: string; text?: str
   );
 }
 
+/** Whether a message has the text of a detail and its place. */
+const isContained = (message: string, { path, line, message: text }: ApiError['details'][number]): boolean =>
+  message.includes(text) && (line ? message.includes(`line ${line}`) : !path || message.includes(path));
+
 export function Problem({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
   const known = error instanceof ApiError ? error : undefined;
+  const details = known?.details.filter((detail) => !isContained(known.message, detail)) ?? [];
   return (
     <div className="problem" role="alert">
       <strong>{known?.message ?? String(error)}</strong>
-      {known && known.details.length > 0 && (
+      {details.length > 0 && (
         <ul>
-          {known.details.map((detail, place) => (
+          {details.map((detail, place) => (
             <li key={place}>
               {detail.line ? `line ${detail.line}: ` : detail.path ? `${detail.path}: ` : ''}
               {detail.message}

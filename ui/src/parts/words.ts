@@ -53,6 +53,11 @@ export function duration(ms: number): string {
   return minutes % 60 === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+const UTC_TIMES = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+
+/** Shows the times of a text of the server in the zone of the viewer. */
+export const withLocalTimes = (text: string): string => text.replace(UTC_TIMES, exact);
+
 /** Colours and moves of the cursor, links and titles, other sequences, and single characters of control except tabs and ends of lines. */
 const CONTROLS = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]|[\0-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 

@@ -5,8 +5,10 @@ import { useChange, useSession } from '../../api/shared';
 import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
 import { Copy } from '../../parts/Copy';
 import { Table } from '../../parts/Table';
+import { shortId } from '../../parts/words';
 
 type Role = Schemas['Role'];
+type Token = Schemas['TokenView'];
 
 const ROLES: Role[] = ['viewer', 'member', 'developer', 'admin', 'owner', 'worker'];
 
@@ -20,6 +22,11 @@ export function Tokens() {
   const found = useTokens();
   const reaches = useReach();
   const tokens = found.data?.tokens ?? [];
+  const own = useOwnSessions(tokens);
+  const remark = ({ id, createdBy }: Token) => {
+    if (own.includes(id)) return own.length > 1 ? 'maybe this session' : 'this session';
+    return id.startsWith(SESSION) && `of ${createdBy.startsWith('user_') ? shortId(createdBy) : createdBy}`;
+  };
   return (
     <>
       <NewToken />
@@ -31,13 +38,20 @@ export function Tokens() {
               rows={tokens}
               rowKey={({ id }) => id}
               columns={[
-                { name: 'Name', show: ({ name }) => name },
+                {
+                  name: 'Name',
+                  show: (token) => (
+                    <>
+                      {token.name} <span className="faint">{remark(token)}</span>
+                    </>
+                  ),
+                },
                 { name: 'Role', show: ({ role, roles, group }) => [role, ...(roles ?? []), group && `group ${group}`].filter(Boolean).join(', ') },
                 { name: 'Id', show: ({ id }) => <code>{id}</code> },
                 { name: 'Created', show: ({ createdAt }) => <Time at={createdAt} /> },
                 { name: 'Last used', show: ({ lastUsedAt }) => <Time at={lastUsedAt} /> },
                 { name: 'Expires', show: ({ expiresAt }) => <Time at={expiresAt} /> },
-                { name: '', show: ({ id, name, role }) => reaches(role) && <Revoke id={id} name={name} /> },
+                { name: '', show: ({ id, name, role }) => reaches(role) && <Revoke id={id} name={name} isOwn={own.includes(id)} /> },
               ]}
             />
           )}
@@ -47,11 +61,19 @@ export function Tokens() {
   );
 }
 
-function Revoke({ id, name }: { id: string; name: string }) {
+const SESSION = 'sess_';
+
+/** The tokens that may be the session of this page, which the server does not name. */
+function useOwnSessions(tokens: readonly Token[]): string[] {
+  const session = useSession().data;
+  return tokens.filter(({ id, createdBy, expiresAt }) => id.startsWith(SESSION) && createdBy === session?.id && expiresAt === session.expiresAt).map(({ id }) => id);
+}
+
+function Revoke({ id, name, isOwn }: { id: string; name: string; isOwn: boolean }) {
   const revoke = useChange(() => api.remove(`/tokens/${id}`), undefined, `The token ${name} was revoked.`);
   return (
     <>
-      <button type="button" className="bad" disabled={revoke.isPending} onClick={() => window.confirm(`Revoke the token ${name}? Sessions with it end at once.`) && revoke.mutate(undefined)}>
+      <button type="button" className="bad" disabled={revoke.isPending} onClick={() => window.confirm(isOwn ? 'Revoke the session of this page? You are signed out at once.' : `Revoke the token ${name}? Sessions with it end at once.`) && revoke.mutate(undefined)}>
         Revoke
       </button>
       {revoke.error && <Problem error={revoke.error} />}

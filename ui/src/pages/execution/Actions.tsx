@@ -105,8 +105,9 @@ function Patch({ execution, close }: { execution: Execution; close: () => void }
   const send = () => {
     try {
       const keys: unknown = JSON.parse(source);
-      setWrong(undefined);
-      patch.mutate(keys);
+      const isObject = keys !== null && typeof keys === 'object' && !Array.isArray(keys);
+      setWrong(isObject ? undefined : 'The keys are an object: {"name": "value"}');
+      if (isObject) patch.mutate(keys);
     } catch (error) {
       setWrong(`This is not JSON: ${error instanceof Error ? error.message : String(error)}`);
     }

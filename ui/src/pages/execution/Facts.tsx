@@ -1,6 +1,6 @@
 import { Link } from 'wouter';
+import { useIsOwn } from '../../api/administration';
 import type { Execution } from '../../api/client';
-import { useSession } from '../../api/shared';
 import { Time } from '../../parts/basics';
 import { definitionPath } from '../../parts/definition';
 import { duration, plural, shortId } from '../../parts/words';
@@ -11,7 +11,7 @@ export function Facts({ execution }: { execution: Execution }) {
     <p className="faint">
       <Definition execution={execution} /> · created <Time at={execution.createdAt} /> · {metadata.triggerType} by{' '}
       <User id={metadata.triggeredBy} />
-      {execution.duration !== undefined && ` · took ${duration(execution.duration)}`}
+      {execution.completedAt && ` · took ${duration(Date.parse(execution.completedAt) - Date.parse(execution.createdAt))}`}
       {!execution.completedAt && ` · ${progress.completedNodes} of ${plural(progress.totalNodes, 'step')}`}
       {execution.estimatedCompletion && !execution.completedAt && (
         <>
@@ -42,8 +42,8 @@ export function Facts({ execution }: { execution: Execution }) {
 
 /** Users have no names here: the own one, or the end of the id. */
 function User({ id }: { id: string }) {
-  const own = useSession().data?.id;
-  return <span className="whole" title={id}>{id === own ? 'you' : id.startsWith('user_') ? shortId(id) : id}</span>;
+  const isOwn = useIsOwn(id);
+  return <span className="whole" title={id}>{isOwn ? 'you' : id.startsWith('user_') ? shortId(id) : id}</span>;
 }
 
 /** The executed definition: a version of a workflow, or a plan, which never changes. */

@@ -1,5 +1,5 @@
 // Starts a plan: a form from the schemas of its parameters, and the same start as commands.
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { useLocation } from 'wouter';
 import { useRunnerGroups } from '../../api/administration';
 import { api, type Schemas, tenant } from '../../api/client';
@@ -10,7 +10,8 @@ import { Loading, Problem, Section } from '../../parts/basics';
 import { Copy } from '../../parts/Copy';
 import { curl, quote } from '../../parts/commands';
 import { type Schema, showInput } from '../../parts/inputs';
-import { beginTexts, Missing, missingFields, readTexts, SchemaForm } from '../../parts/SchemaForm';
+import { useKept } from '../../parts/kept';
+import { beginTexts, Hidden, hiddenNames, Missing, missingFields, readTexts, SchemaForm, type Texts } from '../../parts/SchemaForm';
 import { shortId } from '../../parts/words';
 
 type Spec = Schemas['PlanExecutionSpec'];
@@ -29,31 +30,60 @@ function RunAgain({ plan, from }: { plan: Plan; from: string }) {
   return <StartForm plan={plan} given={before.data.spec} from={from} />;
 }
 
+interface Typed {
+  /** Parameters that are the names of secrets. */
+  secrets: ReadonlySet<string>;
+  /** The texts of the fields that were edited. */
+  texts: Texts;
+  cluster: string | undefined;
+  runner: string | undefined;
+}
+
 function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: string }) {
   const fields = plan.spec.params ?? [];
-  const [secrets, setSecrets] = useState<ReadonlySet<string>>(() => new Set(Object.keys(given?.secrets ?? {})));
+  const values = given && { ...(given.params as object | undefined), ...given.secrets };
+  const { state: typed, isChanged, change, drop } = useKept<Typed>(`start ${plan.id} ${from}`, () => ({
+    secrets: new Set(Object.keys(given?.secrets ?? {})),
+    texts: {},
+    cluster: given?.cluster ?? undefined,
+    runner: given?.runner ?? undefined,
+  }));
+  const { secrets } = typed;
   const schema = schemaOf(fields, secrets);
-  const [texts, setTexts] = useState(() => beginTexts(schema, { ...(given?.params as object | undefined), ...given?.secrets }));
-  const [chosen, setChosen] = useState({ cluster: given?.cluster ?? undefined, runner: given?.runner ?? undefined });
+  const texts = { ...beginTexts(schema, values), ...typed.texts };
   const groups = useRunnerGroups().data?.groups;
   const clusters = useClusters().data?.items;
-  const runner = plan.spec.runner ? undefined : (chosen.runner ?? only(groups));
-  const cluster = plan.spec.cluster ? undefined : (chosen.cluster ?? groups?.find(({ name }) => name === runner)?.cluster ?? only(clusters));
+  const runner = plan.spec.runner ? undefined : (typed.runner ?? only(groups));
+  const cluster = plan.spec.cluster ? undefined : (typed.cluster ?? groups?.find(({ name }) => name === runner)?.cluster ?? only(clusters));
   const [, navigate] = useLocation();
   const start = useChange(
     (spec: Spec) => api.post<Schemas['PlanExecution']>('/plan-executions', { spec }),
-    ({ id }) => navigate(`/executions/${id}/plan`),
+    ({ id }) => {
+      drop();
+      navigate(`/executions/${id}/plan`);
+    },
     'The execution was started.',
   );
-  const read = readTexts(schema, texts);
+  const read = readTexts(schema, texts, values);
   const isWrong = Object.keys(read.errors).length > 0 || (!plan.spec.runner && !runner) || (!plan.spec.cluster && !cluster);
   const spec = specOf(plan, read.values, secrets, { cluster, runner });
   const toggle = (name: string) => {
-    setSecrets(new Set(secrets.has(name) ? [...secrets].filter((other) => other !== name) : [...secrets, name]));
-    setTexts({ ...texts, [name]: secrets.has(name) ? showInput(fields.find((field) => field.name === name)?.default) : '' });
+    change({
+      secrets: new Set(secrets.has(name) ? [...secrets].filter((other) => other !== name) : [...secrets, name]),
+      texts: { ...typed.texts, [name]: secrets.has(name) ? showInput(fields.find((field) => field.name === name)?.default) : '' },
+    });
   };
   return (
-    <Section title={from ? `Run again as ${shortId(from)}, with other parameters` : 'Start'}>
+    <Section
+      title={from ? `Run again as ${shortId(from)}, with other parameters` : 'Start'}
+      aside={
+        isChanged && (
+          <button type="button" className="quiet" onClick={drop}>
+            reset
+          </button>
+        )
+      }
+    >
       <form
         className="form"
         onSubmit={(event) => {
@@ -62,22 +92,23 @@ function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: str
         }}
       >
         {fields.length === 0 && <p className="faint">It has no parameters.</p>}
-        <SchemaForm schema={schema} texts={texts} errors={read.errors} change={setTexts} aside={(name) => <AsSecret name={name} isOn={secrets.has(name)} toggle={() => toggle(name)} />} />
-        <Choice name="Cluster" fixed={plan.spec.cluster && Object.entries(plan.spec.cluster).flat().join(': ')} value={cluster} options={clusters} change={(value) => setChosen({ ...chosen, cluster: value })} />
-        <Choice name="Runner group" fixed={plan.spec.runner} value={runner} options={groups} change={(value) => setChosen({ ...chosen, runner: value })}>
+        <SchemaForm schema={schema} texts={texts} errors={read.errors} change={(name, text) => change((before) => ({ texts: { ...before.texts, [name]: text } }))} aside={(name) => <AsSecret name={name} isOn={secrets.has(name)} toggle={() => toggle(name)} />} />
+        <Choice name="Cluster" fixed={plan.spec.cluster && Object.entries(plan.spec.cluster).flat().join(': ')} value={cluster} options={clusters} change={(cluster) => change({ cluster })} />
+        <Choice name="Runner group" fixed={plan.spec.runner} value={runner} options={groups} change={(runner) => change({ runner })}>
           {groups?.length === 0 && (
             <span className="faint">
               There is no group of workers. Start a worker: <code>windlass worker --server {window.location.origin} --group NAME --cluster local</code>
             </span>
           )}
         </Choice>
+        <Hidden names={hiddenNames(schema, texts, values)} />
         <Missing names={[...missingFields(schema, read), ...(plan.spec.cluster || cluster ? [] : ['Cluster']), ...(plan.spec.runner || runner ? [] : ['Runner group'])]} />
         <div className="row wrap">
           <button type="submit" className="good" disabled={isWrong || start.isPending}>
             Start
           </button>
-          {!tenant.get() && <Copy text={commandLine(plan, spec)} label="Copy as a command" />}
-          <Copy text={curl('/plan-executions', { spec })} label="Copy as curl" />
+          {!tenant.get() && <Copy text={commandLine(plan, spec)} label="Copy as a command" isOff={isWrong} />}
+          <Copy text={curl('/plan-executions', { spec })} label="Copy as curl" isOff={isWrong} />
           {tenant.get() && <span className="faint">The command has no option for another tenant; the request for curl has it.</span>}
         </div>
       </form>

@@ -1,14 +1,6 @@
-// Plans have no names: a plan is shown by its hint, or else by the end of its id.
-import type { Plan, PlanAction, PlanStep } from '../../api/plans';
-import { shortId } from '../../parts/words';
+import type { PlanAction, PlanStep } from '../../api/plans';
 
-const TITLE_MAX = 80;
-
-export function planTitle({ id, spec }: Pick<Plan, 'id' | 'spec'>): string {
-  const [line = ''] = (spec.selectionHint ?? '').trim().split('\n');
-  if (!line) return `Plan ${shortId(id)}`;
-  return line.length > TITLE_MAX ? `${line.slice(0, TITLE_MAX)} …` : line;
-}
+export { planTitle } from '../../parts/definition';
 
 export function actionTitle({ name, revision, image, script }: PlanAction): string {
   if (name) return `${name}${revision === undefined ? '' : ` revision ${revision}`}`;

@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import type { Schemas } from '../../api/client';
 import { useAddress } from '../../parts/address';
 import { Empty, shapeOf, StatusMark, Time } from '../../parts/basics';
-import { exact, statusName } from '../../parts/words';
+import { exact, statusName, withLocalTimes } from '../../parts/words';
 
 type Past = Schemas['PastOccurrence'];
 
@@ -30,7 +30,7 @@ export function Calendar({ past }: { past: readonly Past[] }) {
                   className={`status ${status}`}
                   aria-pressed={occurrence_key === shown?.occurrence_key}
                   aria-label={`${CLOCK.format(new Date(nominal_time))}, ${statusName(status)}`}
-                  title={reason}
+                  title={withLocalTimes(reason)}
                   onClick={() => change({ occurrence: occurrence_key })}
                 >
                   {shapeOf(status)} {CLOCK.format(new Date(nominal_time))}
@@ -46,7 +46,7 @@ export function Calendar({ past }: { past: readonly Past[] }) {
           <span className="faint">
             (<Time at={shown.nominal_time} />)
           </span>
-          <p>{shown.reason}</p>
+          <p>{withLocalTimes(shown.reason)}</p>
           <p>
             {shown.run_ids.map((id, attempt) => (
               <span key={id}>

@@ -78,7 +78,7 @@ function Resolve({ letter }: { letter: DeadLetter }) {
       <button type="button" disabled={redrive.isPending} onClick={() => redrive.mutate(undefined)}>
         Run again
       </button>
-      <button type="button" className="bad" disabled={discard.isPending} onClick={() => discard.mutate(undefined)}>
+      <button type="button" className="bad" disabled={discard.isPending} onClick={() => window.confirm('Discard this dead letter? Its occurrence does not run again.') && discard.mutate(undefined)}>
         Discard
       </button>
       {error && <Problem error={error} />}

@@ -1,11 +1,11 @@
 // Creates or changes a schedule as its document.
-import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { api } from '../../api/client';
 import { type Schedule, useSchedule } from '../../api/schedules';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Loading, Problem, Section, Title } from '../../parts/basics';
+import { Unsaved, useDraft } from '../../parts/drafts';
 
 const EXAMPLE = `name: nightly-report
 timezone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}
@@ -17,34 +17,45 @@ retry: {max_attempts: 3}
 
 export function NewSchedule() {
   const from = useAddress()[0].get('from');
-  return from ? <Change id={from} /> : <ScheduleForm title="New schedule" source={EXAMPLE} save={(source) => api.postText('/schedules', source)} />;
+  return from ? <Change id={from} /> : <ScheduleForm title="New schedule" source={EXAMPLE} name="new schedule" save={(source) => api.postText('/schedules', source)} />;
 }
 
 function Change({ id }: { id: string }) {
   const found = useSchedule(id);
   if (!found.data) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
   const { id: _, paused_at: _paused, next_run_at: _next, last_run_at: _last, created_at: _created, updated_at: _updated, ...document } = found.data;
-  return <ScheduleForm title={`Change ${found.data.name}`} source={JSON.stringify(document, null, 2)} save={(source) => api.putText(`/schedules/${id}`, source)} />;
+  return <ScheduleForm title={`Change ${found.data.name}`} source={JSON.stringify(document, null, 2)} name={`schedule ${id}`} save={(source) => api.putText(`/schedules/${id}`, source)} />;
 }
 
-function ScheduleForm({ title, source, save }: { title: string; source: string; save: (source: string) => Promise<Schedule> }) {
-  const [text, setText] = useState(source);
+interface FormProps {
+  title: string;
+  source: string;
+  /** Name of the draft. */
+  name: string;
+  save: (source: string) => Promise<Schedule>;
+}
+
+function ScheduleForm({ title, source, name, save }: FormProps) {
+  const draft = useDraft(name, { source });
   const [, navigate] = useLocation();
-  const change = useChange(save, ({ id }) => navigate(`/schedules/${id}`));
+  const change = useChange(save, ({ id }) => {
+    draft.drop();
+    navigate(`/schedules/${id}`);
+  });
   return (
     <>
       <Title title={title} />
-      <Section title="Definition">
+      <Section title="Definition" aside={<Unsaved draft={draft} />}>
         <form
           className="form"
           onSubmit={(event) => {
             event.preventDefault();
-            change.mutate(text);
+            change.mutate(draft.text);
           }}
         >
           <div className="field">
             <label htmlFor="schedule">YAML or JSON</label>
-            <textarea id="schedule" rows={16} spellCheck={false} value={text} onChange={(event) => setText(event.target.value)} />
+            <textarea id="schedule" rows={16} spellCheck={false} value={draft.text} onChange={(event) => draft.change(event.target.value)} />
             <span className="faint">
               A cron expression has five fields, or six with seconds in front. The target starts a workflow by its name, sends a request (<code>http</code>) or runs a program (
               <code>shell</code>).

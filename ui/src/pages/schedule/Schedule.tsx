@@ -26,7 +26,7 @@ export function Schedule({ id }: { id: string }) {
         <StatusMark status={scheduleStatus(schedule)} />
       </Title>
       <p className="faint">
-        <code>{whenText(schedule)}</code> · next <Time at={schedule.next_run_at} /> · last <Time at={schedule.last_run_at} />
+        <code>{whenText(schedule)}</code> · next <Time at={schedule.next_run_at} /> · last success <Time at={schedule.last_run_at} />
       </p>
       <div className="columns">
         <Section title="Next occurrences">

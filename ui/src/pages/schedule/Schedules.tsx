@@ -53,7 +53,7 @@ export function Schedules() {
               { name: 'Status', show: (schedule) => <StatusMark status={scheduleStatus(schedule)} /> },
               { name: 'When', show: (schedule) => <code>{whenText(schedule)}</code> },
               { name: 'Next', show: ({ next_run_at }) => <Time at={next_run_at} /> },
-              { name: 'Last', show: ({ last_run_at }) => <Time at={last_run_at} /> },
+              { name: 'Last success', show: ({ last_run_at }) => <Time at={last_run_at} /> },
             ]}
           />
         )}

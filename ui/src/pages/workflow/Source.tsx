@@ -5,6 +5,7 @@ import { useCan, useChange } from '../../api/shared';
 import { useWorkflowGraph } from '../../api/workflows';
 import { Loading, Problem, Section } from '../../parts/basics';
 import { Copy } from '../../parts/Copy';
+import { Unsaved, useDraft } from '../../parts/drafts';
 import { type Check, LazyEditor } from '../../parts/LazyEditor';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { Findings, hasError } from './Findings';
@@ -12,33 +13,22 @@ import { Findings, hasError } from './Findings';
 export function Source({ workflow }: { workflow: Workflow }) {
   const canEdit = useCan('edit');
   const graph = useWorkflowGraph(workflow.id, workflow.version);
-  // The version that the text began with: another user may save one meanwhile.
-  const [base, setBase] = useState(workflow);
-  const [source, setSource] = useState(workflow.source);
-  // The editor owns its text: only a text that is loaded is a new editor.
-  const [loaded, setLoaded] = useState(workflow.version);
+  // A draft keeps the version that it began with: another user may save one meanwhile.
+  const draft = useDraft(`workflow ${workflow.id}`, { source: workflow.source, version: workflow.version });
+  const { base, text: source, isChanged } = draft;
   const [check, setCheck] = useState<Check>();
   const save = useChange(
     async (text: string) => ({ text, saved: await api.putText<Schemas['Registered']>(`/workflows/${workflow.id}`, text, { 'If-Match': `"${base.version}"` }) }),
-    // Text that was typed meanwhile is not saved.
-    ({ text, saved }) => setBase({ ...workflow, version: saved.version, source: text }),
+    ({ text, saved }) => draft.saved({ version: saved.version, source: text }),
     (_, { saved }) => `Version ${saved.version} was saved.`,
   );
-  const isChanged = source !== base.source;
-  const isStale = workflow.version > base.version;
+  const isStale = workflow.version > (base.version ?? 0);
   return (
     <>
       {isStale && (
         <div className="note">
           Version {workflow.version} was saved meanwhile.{' '}
-          <button
-            type="button"
-            onClick={() => {
-              setBase(workflow);
-              setSource(workflow.source);
-              setLoaded(workflow.version);
-            }}
-          >
+          <button type="button" onClick={draft.load}>
             Load it
           </button>
         </div>
@@ -47,7 +37,8 @@ export function Source({ workflow }: { workflow: Workflow }) {
         <Section
           title={`Source of version ${base.version}`}
           aside={
-            <span className="row">
+            <span className="row wrap">
+              <Unsaved draft={draft} />
               <Copy text={source} label="Copy" />
               {canEdit && (
                 <button type="button" className="good" disabled={!isChanged || save.isPending || hasError(check)} onClick={() => save.mutate(source)}>
@@ -57,11 +48,11 @@ export function Source({ workflow }: { workflow: Workflow }) {
             </span>
           }
         >
-          <LazyEditor key={loaded} label="Source" source={source} dialect={workflow.dialect} isReadOnly={!canEdit} change={setSource} checked={setCheck} />
+          <LazyEditor key={draft.editor} label="Source" source={source} dialect={workflow.dialect} isReadOnly={!canEdit} change={draft.change} checked={setCheck} />
           {canEdit && <Findings check={check} />}
           {save.error && <Problem error={save.error} />}
         </Section>
-        <Section title="Graph">
+        <Section title={`Graph of version ${workflow.version}`} aside={isChanged && <span className="faint">Changes are shown after they are saved.</span>}>
           {graph.error && <Problem error={graph.error} retry={() => void graph.refetch()} />}
           {graph.data ? <LazyGraph graph={graph.data} /> : !graph.error && <Loading />}
         </Section>

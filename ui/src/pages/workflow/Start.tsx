@@ -1,5 +1,4 @@
 // Starts a workflow: a form from its input schema, or JSON; and the same start as commands.
-import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, type Schemas, type Workflow } from '../../api/client';
 import { useExecution } from '../../api/executions';
@@ -10,7 +9,8 @@ import { Copy } from '../../parts/Copy';
 import { tenant } from '../../api/client';
 import { curl, quote } from '../../parts/commands';
 import { inputSchema } from '../../parts/inputs';
-import { beginTexts, Missing, missingFields, readTexts, SchemaForm } from '../../parts/SchemaForm';
+import { useKept } from '../../parts/kept';
+import { areShown, beginTexts, hasWrongText, Hidden, hiddenNames, Missing, missingFields, type Read, readTexts, SchemaForm, type Texts, type Values } from '../../parts/SchemaForm';
 import { shortId } from '../../parts/words';
 
 export function Start({ workflow }: { workflow: Workflow }) {
@@ -19,44 +19,72 @@ export function Start({ workflow }: { workflow: Workflow }) {
   return from ? <RunAgain key={from} workflow={workflow} from={from} /> : <StartForm workflow={workflow} />;
 }
 
-/** The form begins with the inputs of an earlier execution. */
+/** The form begins with the inputs and tags of an earlier execution. */
 function RunAgain({ workflow, from }: { workflow: Workflow; from: string }) {
   const before = useExecution(from);
   if (before.error) return <Problem error={before.error} retry={() => void before.refetch()} />;
   if (!before.data) return <Loading />;
-  return <StartForm workflow={workflow} given={before.data.inputs} from={from} />;
+  return <StartForm workflow={workflow} given={before.data.inputs} tags={before.data.metadata.tags} from={from} />;
 }
 
-function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Record<string, unknown>; from?: string }) {
+interface Typed {
+  isForm: boolean;
+  /** The values that the form begins with; none: the defaults. */
+  given: Values | undefined;
+  /** The texts of the fields that were edited. */
+  texts: Texts;
+  json: string;
+  tags: string;
+}
+
+interface StartFormProps {
+  workflow: Workflow;
+  given?: Values;
+  tags?: readonly string[];
+  from?: string;
+}
+
+function StartForm({ workflow, given, tags = [], from }: StartFormProps) {
   const schema = inputSchema(workflow.dialect, workflow.definition);
-  const [texts, setTexts] = useState(() => beginTexts(schema ?? {}, given));
-  const [json, setJson] = useState(() => JSON.stringify(given ?? {}, null, 2));
-  const [isForm, setForm] = useState(schema !== undefined);
-  const [tags, setTags] = useState('');
+  const { state: typed, isChanged, change, drop } = useKept<Typed>(`start ${workflow.id} ${from}`, () => ({
+    isForm: schema !== undefined && areShown(schema, given ?? {}),
+    given,
+    texts: {},
+    json: showJson(given ?? {}),
+    tags: tags.join(', '),
+  }));
   const [, navigate] = useLocation();
   const start = useChange(
     (body: object) => api.post<Schemas['Accepted']>(`/workflows/${workflow.id}/execute`, body),
-    ({ executionId }) => navigate(`/executions/${executionId}`),
+    ({ executionId }) => {
+      drop();
+      navigate(`/executions/${executionId}`);
+    },
     'The execution was started.',
   );
-  const read = isForm && schema ? readTexts(schema, texts) : readJson(json);
+  const form = typed.isForm ? schema : undefined;
+  const texts = { ...beginTexts(schema ?? {}, typed.given), ...typed.texts };
+  const read = form ? readTexts(form, texts, typed.given) : readJson(typed.json);
   const isWrong = Object.keys(read.errors).length > 0;
-  const list = tags.split(/[\s,]+/).filter(Boolean);
+  const list = typed.tags === tags.join(', ') ? tags : typed.tags.split(/[\s,]+/).filter(Boolean);
   const body = { inputs: read.values, ...(list.length > 0 && { options: { tags: list } }) };
-  const swap = () => {
-    if (isForm) setJson(JSON.stringify(read.values, null, 2));
-    else if (schema) setTexts(beginTexts(schema, read.values));
-    setForm(!isForm);
-  };
+  const swap = () => change(form ? { isForm: false, json: showJson(read.values) } : { isForm: true, given: read.values, texts: {} });
   return (
     <Section
       title={from ? `Run again as ${shortId(from)}, with other inputs` : 'Start'}
       aside={
-        schema && (
-          <button type="button" className="quiet" onClick={swap}>
-            {isForm ? 'edit as JSON' : 'edit as a form'}
-          </button>
-        )
+        <span className="row">
+          {isChanged && (
+            <button type="button" className="quiet" onClick={drop}>
+              reset
+            </button>
+          )}
+          {schema && (
+            <button type="button" className="quiet" onClick={swap} disabled={hasWrongText(read)} title={hasWrongText(read) ? 'A text that is not valid would be lost: correct it first.' : undefined}>
+              {form ? 'edit as JSON' : 'edit as a form'}
+            </button>
+          )}
+        </span>
       }
     >
       <form
@@ -66,26 +94,27 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
           if (!isWrong) start.mutate(body);
         }}
       >
-        {isForm && schema ? (
-          <SchemaForm schema={schema} texts={texts} errors={read.errors} change={setTexts} />
+        {form ? (
+          <SchemaForm schema={form} texts={texts} errors={read.errors} change={(name, text) => change((before) => ({ texts: { ...before.texts, [name]: text } }))} />
         ) : (
           <div className="field">
             <label htmlFor="inputs">Inputs as JSON</label>
-            <textarea id="inputs" rows={8} spellCheck={false} value={json} onChange={(event) => setJson(event.target.value)} aria-invalid={isWrong} aria-describedby="inputs-wrong" />
+            <textarea id="inputs" rows={8} spellCheck={false} value={typed.json} onChange={(event) => change({ json: event.target.value })} aria-invalid={isWrong} aria-describedby="inputs-wrong" />
             {read.errors['inputs'] && <span id="inputs-wrong" className="bad-text">{read.errors['inputs']}</span>}
           </div>
         )}
         <div className="field">
           <label htmlFor="tags">Tags</label>
-          <input id="tags" value={tags} placeholder="nightly, test" onChange={(event) => setTags(event.target.value)} />
+          <input id="tags" value={typed.tags} placeholder="nightly, test" onChange={(event) => change({ tags: event.target.value })} />
         </div>
-        {isForm && schema && <Missing names={missingFields(schema, read)} />}
+        {form && <Hidden names={hiddenNames(form, texts, typed.given)} />}
+        {form && <Missing names={missingFields(form, read)} />}
         <div className="row wrap">
           <button type="submit" className="good" disabled={isWrong || start.isPending}>
             Start
           </button>
-          {list.length === 0 && !tenant.get() && <Copy text={commandLine(workflow.name, read.values)} label="Copy as a command" />}
-          <Copy text={curl(`/workflows/${workflow.id}/execute`, body)} label="Copy as curl" />
+          {list.length === 0 && !tenant.get() && <Copy text={commandLine(workflow.id, read.values)} label="Copy as a command" isOff={isWrong} />}
+          <Copy text={curl(`/workflows/${workflow.id}/execute`, body)} label="Copy as curl" isOff={isWrong} />
           {(list.length > 0 || tenant.get()) && <span className="faint">The command has no option for {list.length > 0 ? 'tags' : 'another tenant'}; the request for curl has it.</span>}
         </div>
       </form>
@@ -94,12 +123,15 @@ function StartForm({ workflow, given, from }: { workflow: Workflow; given?: Reco
   );
 }
 
-const commandLine = (name: string, inputs: object) => `windlass workflows run ${quote(name)} --inputs ${quote(JSON.stringify(inputs))}`;
+const showJson = (values: Values): string => JSON.stringify(values, null, 2);
 
-function readJson(text: string): { values: Record<string, unknown>; errors: Record<string, string> } {
+/** Several workflows may have one name. */
+const commandLine = (id: string, inputs: object) => `windlass workflows run ${id} --inputs ${quote(JSON.stringify(inputs))}`;
+
+function readJson(text: string): Read {
   try {
     const value: unknown = JSON.parse(text);
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return { values: value as Record<string, unknown>, errors: {} };
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return { values: value as Values, errors: {} };
     return { values: {}, errors: { inputs: 'The inputs are an object: {"name": "value"}' } };
   } catch (error) {
     return { values: {}, errors: { inputs: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` } };
