@@ -12,7 +12,7 @@ use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
-    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState,
+    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -454,6 +454,6 @@ impl<R> Lane<R> {
 pub(super) fn has_local_work(net: &Net) -> bool {
     net.steps().any(|(_, step)| match &step.work {
         Work::Task { spec } => protocol::group_task(spec, None).is_none(),
-        _ => false,
+        any_of![Work: Pure Child Approval Delay] => false,
     })
 }
