@@ -22,7 +22,6 @@ mod edge;
 pub mod engine_secrets;
 mod feed;
 mod first;
-pub mod follow;
 mod histories;
 mod hooks;
 pub mod host;

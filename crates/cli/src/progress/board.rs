@@ -1,9 +1,9 @@
 //! The steps of an execution as a list: one row per step, in the order in which they began.
 
+use crate::follow::LogLine;
 use crate::format::{Question, plain};
 use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
-use windlass_server::follow::LogLine;
 use windlass_views::{
     ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label, time,
     waiting_joins,

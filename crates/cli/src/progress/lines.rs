@@ -2,11 +2,11 @@
 //! its progress.
 
 use super::say;
+use crate::follow::{FollowedItem, LogLine};
 use crate::format::{counted, duration, log_line, sentence};
 use crate::text::Colours;
 use std::collections::BTreeMap;
 use windlass_kernel::{Millis, Net, Role, StepId, any_of};
-use windlass_server::follow::{FollowedItem, LogLine};
 use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 
 /// Maximum number of printed changes of repeated firings of one step: those of ten short iterations.
