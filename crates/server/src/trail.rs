@@ -85,7 +85,7 @@ impl Stretch {
 }
 
 /// Reads chunks of a log within bounds, at least one if there is one, and whether there may be more.
-pub fn log_page(
+pub(crate) fn log_page(
     reader: &mut impl Reader,
     id: ExecutionId,
     after: Position,
