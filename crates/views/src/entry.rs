@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, RunState, SkipReason};
-use windlass_protocol::{Pipeline, TaskTry};
+use windlass_protocol::{CHILD_KIND, Pipeline, TaskTry};
 
 /// The names of a step in the workflow document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,7 +259,7 @@ pub(crate) fn skip_reason(reason: SkipReason) -> &'static str {
 fn node_type(step: &Step) -> String {
     let spec = match &step.work {
         Work::Pure { .. } => return "noop".to_owned(),
-        Work::Child { .. } => return "playbook".to_owned(),
+        Work::Child { .. } => return CHILD_KIND.to_owned(),
         Work::Approval { .. } => return "approval".to_owned(),
         Work::Delay { .. } => return "delay".to_owned(),
         Work::Task { spec } => spec,
