@@ -271,17 +271,10 @@ impl<R> Lane<R> {
     pub(super) fn offer_to_group(&mut self, id: ExecutionId, run: RunId, fence: Fence, route: &Route) {
         let session = if self.stopping { None } else { self.groups.session_for(route) };
         let work = session.and_then(|_| self.work(id, run, fence));
-        let now = self.now.wall;
-        let Some(building) = self.open.commit(id) else { return };
-        let (Some(Ok(work)), Some(session)) = (work, session) else {
-            building.queued.push((run, fence));
-            return;
-        };
-        building.leases.push(lease(id, run, fence, session, now));
-        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
-        building.orders.push((session, protocol::Order::Run(Box::new(work))));
-        self.sessions.hold(session, unit(id, run, fence), route.group.tenant.clone(), now);
-        self.groups.assign_new(session);
+        let to = session.map(|session| (session, route.group.tenant.clone()));
+        if let Some(session) = self.lease_new((id, run, fence), work, to) {
+            self.groups.assign_new(session);
+        }
     }
 
     /// Queues an offer for the workers of this process or for its group.
