@@ -36,6 +36,7 @@ mod logging;
 mod metrics;
 mod objects;
 mod page;
+mod passes;
 mod people;
 mod plans;
 mod problem;
