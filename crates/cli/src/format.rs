@@ -1,13 +1,13 @@
 //! Text for people: durations, failures, events.
 
 use crate::embedded::now;
+use crate::follow::LogLine;
 pub use crate::text::plain;
 use crate::text::{Colours, legible};
 use serde_json::Value;
 use std::fmt::{self, Display};
 use windlass_kernel::{Failure, Millis, Net, Outcome, PauseReason, Phase, Role, Times, any_of};
 use windlass_protocol::Stream;
-use windlass_server::follow::LogLine;
 use windlass_views::{
     ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry, TokenChange, TokenRef, execution_id,
     gate_keys, label, status, time,

@@ -6,6 +6,7 @@ mod commands;
 mod data;
 mod embedded;
 mod exit;
+mod follow;
 mod format;
 mod ids;
 mod progress;

@@ -2,6 +2,7 @@
 //! ARCHITECTURE.md says why.
 
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,41 +18,42 @@ const USES: [(&str, &[&str]); 18] = [
     ("schemas", &[]),
     ("secrets", &[]),
     ("retry", &["kernel"]),
-    ("views", &["artifact", "expr", "kernel", "protocol", "retry"]),
-    (
-        "dialects",
-        &["artifact", "duties", "kernel", "expr", "protocol", "retry", "schemas", "secrets", "views"],
-    ),
+    ("views", &["artifact", "kernel", "protocol"]),
+    ("dialects", &["artifact", "duties", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel", "retry", "schedule"]),
-    ("engine", &["artifact", "kernel", "retry", "schedule", "store", "protocol"]),
+    ("engine", &["artifact", "kernel", "retry", "store", "protocol"]),
     ("worker", &["artifact", "protocol", "expr", "schemas", "secrets"]),
     (
         "server",
         &[
-            "artifact", "duties", "engine", "dialects", "worker", "kernel", "expr", "retry", "schedule",
-            "schemas", "store", "protocol", "secrets", "views",
+            "artifact", "duties", "engine", "dialects", "worker", "kernel", "retry", "schedule", "schemas",
+            "store", "protocol", "secrets", "views",
         ],
     ),
     (
         "sim",
         &[
-            "artifact", "expr", "kernel", "dialects", "retry", "schedule", "schemas", "store", "protocol",
-            "engine", "worker", "server", "views",
+            "artifact", "expr", "kernel", "retry", "schedule", "store", "protocol", "engine", "worker",
+            "views",
         ],
     ),
     (
         "cli",
         &[
-            "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "secrets",
-            "engine", "worker", "server", "sim", "views",
+            "expr", "kernel", "dialects", "schedule", "store", "protocol", "secrets", "engine", "worker",
+            "server", "sim", "views",
         ],
     ),
 ];
 
-/// Crates above a crate that its tests may use all the same, and why.
-const TESTS_USE: [(&str, &str, &str); 1] =
-    [("kernel", "retry", "a retry is tested together with the decisions that follow it")];
+/// Crates that only the tests of a crate may use, and why.
+const TESTS_USE: [(&str, &str, &str); 4] = [
+    ("kernel", "retry", "a retry is tested together with the decisions that follow it"),
+    ("dialects", "retry", "the messages of an execution are tested across its retry"),
+    ("views", "expr", "evidence is tested with executions that the tests of the kernel drive"),
+    ("views", "retry", "evidence is tested with executions that the tests of the kernel drive"),
+];
 
 /// Crates from outside that a pure crate may use. They do no IO for it.
 const OUTSIDE: [(&str, &[&str]); 7] = [
@@ -103,6 +105,25 @@ const PREFIX: &str = "windlass-";
 fn crates_use_only_what_the_table_allows() {
     let found: Vec<String> = dependencies().iter().filter_map(forbidden_use).collect();
     assert!(found.is_empty(), "the dependency direction is broken:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_use_that_the_table_allows_exists() {
+    let used = dependencies();
+    let exists = |from: &str, to: &str| {
+        used.iter().any(|edge| !edge.dev && (ours(&edge.from), ours(&edge.to)) == (Some(from), Some(to)))
+    };
+    for (from, uses) in USES {
+        let unused: Vec<&str> = uses.iter().copied().filter(|to| !exists(from, to)).collect();
+        assert!(unused.is_empty(), "`{from}` no longer uses {}: shorten its row", unused.join(", "));
+    }
+}
+
+#[test]
+fn the_documentation_has_the_same_table() {
+    let table =
+        USES.map(|(name, uses)| (name.to_owned(), uses.iter().map(|used| (*used).to_owned()).collect()));
+    assert_eq!(documented_uses(), BTreeMap::from(table), "ARCHITECTURE.md and USES differ");
 }
 
 #[test]
@@ -231,6 +252,20 @@ fn unlisted_use(edge: &Edge) -> Option<String> {
         return None;
     }
     Some(format!("`{from}` uses `{}`; from outside it may use: {}", edge.to, allowed.join(", ")))
+}
+
+/// Rows of the table of crates in ARCHITECTURE.md.
+fn documented_uses() -> BTreeMap<String, BTreeSet<String>> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md can be read");
+    let mut sections = text.split("\n## ");
+    let section = sections.find(|section| section.starts_with("Crates and their dependencies"));
+    let rows = section.expect("a section about crates").lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` |")?;
+        let uses = rest.trim_end_matches([' ', '|']).rsplit('|').next()?.trim();
+        let uses = uses.split(", ").filter(|used| *used != "–").map(str::to_owned).collect();
+        Some((name.to_owned(), uses))
+    });
+    rows.collect()
 }
 
 fn root() -> PathBuf {

@@ -13,6 +13,7 @@ mod diagnostic;
 mod document;
 pub mod graph;
 mod inputs;
+mod key_schema;
 mod manifest;
 mod names;
 pub mod plan;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_duties::SodConstraint;
 use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Recovery, Retry, Work};
-use windlass_kernel::{Net, StepId};
+use windlass_kernel::{Net, StepId, any_of};
 use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
 use windlass_views::CodePlace;
 
@@ -262,7 +262,9 @@ pub fn secrets_of(net: &Net) -> Vec<SecretUse> {
         let names = pipeline.keychain.iter().flat_map(|key| match &key.source {
             KeySource::Named { provider: Provider::Windlass, fields } => fields.values().collect(),
             KeySource::Secret { provider: Provider::Windlass, name } => vec![name],
-            _ => Vec::new(),
+            KeySource::Named { provider: Provider::Env, .. }
+            | KeySource::Secret { provider: Provider::Env, .. }
+            | any_of![KeySource: Fields Bound OAuth2] => Vec::new(),
         });
         let plain = names.filter_map(Value::as_str).filter(|name| !name.contains("{{"));
         found.extend(plain.map(|name| SecretUse { step: step.name.clone(), secret: name.to_owned() }));

@@ -64,7 +64,8 @@ pub struct Config {
     pub seed: u64,
     /// Maximum number of idle executions in memory; others are loaded when an input arrives.
     pub idle_max: usize,
-    /// Interval at which mail from other processes is read.
+    /// Interval at which the inbox is read without a reason. Mail of this lane is read as soon as its commit is on disk, and
+    /// every other writer holds the folder or runs before the engine, so nothing waits for this read.
     pub inbox_poll_ms: u64,
     pub lease_ttl_ms: u64,
     /// Whether the ids of changed executions are reported.
@@ -132,7 +133,7 @@ impl Default for Config {
         Config {
             seed: 0,
             idle_max: 2_048,
-            inbox_poll_ms: 100,
+            inbox_poll_ms: 1_000,
             lease_ttl_ms,
             watched: false,
             check_child: ChildCheck::default(),

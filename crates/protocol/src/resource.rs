@@ -58,6 +58,23 @@ pub enum ResourceReply {
     Stale,
 }
 
+impl ResourceReply {
+    /// Returns the kind of the reply in words, without its content.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ResourceReply::Rights(_) => "rights",
+            ResourceReply::Secret(_) => "a secret",
+            ResourceReply::Artifact(_) => "an artifact",
+            ResourceReply::Memories(_) => "memories",
+            ResourceReply::RoutingKey(_) => "a routing key",
+            ResourceReply::Stored => "the confirmation of a write",
+            ResourceReply::Failed(_) => "a failure",
+            ResourceReply::Stale => "the end of the unit",
+        }
+    }
+}
+
 /// Bytes of an artifact. A transport between processes sends them as a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {

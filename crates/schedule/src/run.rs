@@ -35,8 +35,23 @@ pub enum RunSignal {
     Supersede,
 }
 
+impl RunSignal {
+    fn verb(self) -> &'static str {
+        match self {
+            RunSignal::Claim => "be claimed",
+            RunSignal::Start => "start",
+            RunSignal::Release => "be released",
+            RunSignal::Succeed => "succeed",
+            RunSignal::Fail => "fail and be retried",
+            RunSignal::GiveUp => "fail for good",
+            RunSignal::Cancel => "be cancelled",
+            RunSignal::Supersede => "be superseded",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a run that is {} cannot {signal:?}", .status.name())]
+#[error("a run that is {} cannot {}", .status.name(), .signal.verb())]
 pub struct IllegalRunSignal {
     pub status: RunStatus,
     pub signal: RunSignal,
@@ -155,5 +170,11 @@ mod tests {
             RunStatus::ALL.into_iter().filter(|status| status.is_terminal()).map(RunStatus::name).collect();
         assert_eq!(terminal, ["succeeded", "failed", "dead_lettered", "cancelled", "skipped"]);
         terminal.into_iter().for_each(|status| check(status, ""));
+    }
+
+    #[test]
+    fn a_refused_signal_is_named_in_words() {
+        let refused = RunStatus::Skipped.after(RunSignal::Claim).unwrap_err();
+        assert_eq!(refused.to_string(), "a run that is skipped cannot be claimed");
     }
 }

@@ -252,3 +252,8 @@ impl App {
 pub(crate) fn unexpected_answer(answer: &Answer) -> Problem {
     Problem::internal(format!("the engine returned an unexpected answer: {answer:?}"))
 }
+
+/// The store answers each kind of write with some of the variants. Another one is a defect.
+pub(crate) fn unexpected_applied(applied: Applied) -> Problem {
+    Problem::internal(format!("the store returned an unexpected answer to a write: {applied:?}"))
+}

@@ -90,7 +90,7 @@ impl EngineSecrets {
 
 /// Prevents other processes of the same user, such as steps, from reading the memory and the environment of this process
 /// under /proc, and from attaching a debugger. Child programs are not affected.
-pub fn deny_inspection() -> anyhow::Result<()> {
+pub(crate) fn deny_inspection() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .context("cannot protect the memory of this process from other processes")?;

@@ -251,7 +251,7 @@ impl Embedded {
     }
 
     /// Returns the health probe of the threads of this engine.
-    pub fn pulse(&self) -> Pulse {
+    pub(crate) fn pulse(&self) -> Pulse {
         Pulse { vitals: self.vitals.clone(), pool: self.pool.as_ref().map(Pool::pinger) }
     }
 
@@ -401,8 +401,7 @@ pub fn new_workflow_id() -> WorkflowId {
     WorkflowId(new_id().0)
 }
 
-#[must_use]
-pub fn new_id() -> ExecutionId {
+fn new_id() -> ExecutionId {
     let random = u128::from(seed()) << 64 | u128::from(seed());
     new_execution_id(now(), random)
 }

@@ -9,7 +9,7 @@ const DIGITS: usize = 32;
 
 /// Parses an id with or without its prefix.
 #[must_use]
-pub fn number(prefix: &str, text: &str) -> Option<u128> {
+pub(crate) fn number(prefix: &str, text: &str) -> Option<u128> {
     let bare = text.strip_prefix(prefix).unwrap_or(text);
     let digits: String = match bare.len() {
         DIGITS => bare.to_owned(),
@@ -26,65 +26,65 @@ fn has_dashes(text: &str) -> bool {
 }
 
 /// Parses the id of a workflow. A malformed id is answered like an unknown one.
-pub fn workflow(text: &str) -> Result<WorkflowId, Problem> {
+pub(crate) fn workflow(text: &str) -> Result<WorkflowId, Problem> {
     // A plan is a workflow, too.
     let id = number("wf_", text).or_else(|| number("pl_", text));
     id.map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
 }
 
 /// Parses the id of a plan. A malformed id is answered like an unknown one.
-pub fn plan(text: &str) -> Result<WorkflowId, Problem> {
+pub(crate) fn plan(text: &str) -> Result<WorkflowId, Problem> {
     number("pl_", text).map(WorkflowId).ok_or_else(|| Problem::not_found("plan", text))
 }
 
 /// Parses the id of an execution. A malformed id is answered like an unknown one.
-pub fn execution(text: &str) -> Result<ExecutionId, Problem> {
+pub(crate) fn execution(text: &str) -> Result<ExecutionId, Problem> {
     number("exec_", text).map(ExecutionId).ok_or_else(|| Problem::not_found("execution", text))
 }
 
 /// Parses the id of a schedule. A malformed id is answered like an unknown one.
-pub fn schedule(text: &str) -> Result<ScheduleId, Problem> {
+pub(crate) fn schedule(text: &str) -> Result<ScheduleId, Problem> {
     number("sch_", text).map(ScheduleId).ok_or_else(|| Problem::not_found("schedule", text))
 }
 
 /// Parses the id of a run. A malformed id is answered like an unknown one.
-pub fn schedule_run(text: &str) -> Result<ScheduleRunId, Problem> {
+pub(crate) fn schedule_run(text: &str) -> Result<ScheduleRunId, Problem> {
     number("run_", text).map(ScheduleRunId).ok_or_else(|| Problem::not_found("run", text))
 }
 
 /// Parses the id of a dead letter. A malformed id is answered like an unknown one.
-pub fn dead_letter(text: &str) -> Result<DeadLetterId, Problem> {
+pub(crate) fn dead_letter(text: &str) -> Result<DeadLetterId, Problem> {
     number("dlq_", text).map(DeadLetterId).ok_or_else(|| Problem::not_found("dead letter", text))
 }
 
 #[must_use]
-pub fn format_action(id: ActionId) -> String {
+pub(crate) fn format_action(id: ActionId) -> String {
     format!("act_{:032x}", id.0)
 }
 
 #[must_use]
-pub fn format_plan(id: WorkflowId) -> String {
+pub(crate) fn format_plan(id: WorkflowId) -> String {
     format!("pl_{:032x}", id.0)
 }
 
 #[must_use]
-pub fn format_schedule(id: ScheduleId) -> String {
+pub(crate) fn format_schedule(id: ScheduleId) -> String {
     format!("sch_{:032x}", id.0)
 }
 
 #[must_use]
-pub fn format_run(id: ScheduleRunId) -> String {
+pub(crate) fn format_run(id: ScheduleRunId) -> String {
     format!("run_{:032x}", id.0)
 }
 
 #[must_use]
-pub fn format_dead_letter(id: DeadLetterId) -> String {
+pub(crate) fn format_dead_letter(id: DeadLetterId) -> String {
     format!("dlq_{:032x}", id.0)
 }
 
 /// Reports whether a string has the format of a tenant's id: `default`, or `tnt_` and 32 hexadecimal digits.
 #[must_use]
-pub fn is_tenant(text: &str) -> bool {
+pub(crate) fn is_tenant(text: &str) -> bool {
     let digits = text.strip_prefix("tnt_").filter(|digits| digits.len() == DIGITS);
     text == "default" || digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
@@ -94,7 +94,7 @@ pub fn fresh(prefix: &str) -> Result<String, Problem> {
     Ok(format!("{prefix}{:032x}", fresh_number()?))
 }
 
-pub fn fresh_number() -> Result<u128, Problem> {
+pub(crate) fn fresh_number() -> Result<u128, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(format!("no random bytes: {error}")))?;
     Ok(windlass_engine::new_execution_id(now(), u128::from_le_bytes(random)).0)

@@ -1,9 +1,10 @@
 //! Slots for streams, which outlive their request: WebSockets and streams of events. Only authenticated callers take
 //! them.
 
+use crate::cache::lock;
 use crate::problem::Problem;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_store::Tenant;
 
@@ -55,10 +56,6 @@ impl Drop for StreamSlot {
             }
         }
     }
-}
-
-fn lock(counts: &Mutex<HashMap<Tenant, usize>>) -> MutexGuard<'_, HashMap<Tenant, usize>> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

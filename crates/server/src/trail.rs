@@ -46,38 +46,6 @@ struct Lease {
     progress: Option<NodeProgress>,
 }
 
-/// Reads the journal and the log of one execution.
-pub trait Trail {
-    /// Returns the net; None when there is no such execution.
-    fn net(&mut self) -> anyhow::Result<Option<NetSpec>>;
-
-    /// Returns the records after a number of records, and the log after a position. A server may wait for them.
-    fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch>;
-}
-
-/// Reads them from the store.
-#[derive(Debug)]
-pub struct StoreTrail<R> {
-    reader: R,
-    execution: ExecutionId,
-}
-
-impl<R: Reader> StoreTrail<R> {
-    pub fn new(reader: R, execution: ExecutionId) -> StoreTrail<R> {
-        StoreTrail { reader, execution }
-    }
-}
-
-impl<R: Reader> Trail for StoreTrail<R> {
-    fn net(&mut self) -> anyhow::Result<Option<NetSpec>> {
-        Ok(net(&mut self.reader, self.execution)?)
-    }
-
-    fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch> {
-        Ok(Stretch::read(&mut self.reader, self.execution, from, after)?)
-    }
-}
-
 impl Stretch {
     pub fn read(
         reader: &mut impl Reader,
@@ -117,7 +85,7 @@ impl Stretch {
 }
 
 /// Reads chunks of a log within bounds, at least one if there is one, and whether there may be more.
-pub fn log_page(
+pub(crate) fn log_page(
     reader: &mut impl Reader,
     id: ExecutionId,
     after: Position,

@@ -193,7 +193,7 @@ impl LocalVault {
     }
 
     /// Returns the key that seals audit rows, created if there is none. Requires the master key, or creates one.
-    pub fn make_audit_seal(&mut self) -> anyhow::Result<Arc<AuditSeal>> {
+    pub(crate) fn make_audit_seal(&mut self) -> anyhow::Result<Arc<AuditSeal>> {
         if self.store.get(&Tenant::default().0, SEAL)?.is_none() {
             let mut random = Zeroizing::new([0; SEAL_KEY_BYTES]);
             getrandom::fill(&mut *random).context("the system returned no random bytes")?;
@@ -204,7 +204,7 @@ impl LocalVault {
     }
 
     /// Sets a secret unless it has this value.
-    pub fn set_if_changed(
+    pub(crate) fn set_if_changed(
         &mut self,
         tenant: &Tenant,
         name: &str,

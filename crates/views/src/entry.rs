@@ -9,13 +9,13 @@ use crate::history::History;
 use crate::large::AnswerBudget;
 use crate::place::ErrorPlace;
 use crate::response::{Facts, Leases};
-use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution, NodeWait, NodeWaitReason};
+use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution, NodeStatus, NodeWait, NodeWaitReason};
 use crate::wire::{execution_id, time};
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, FailureSite, Kind, Millis, Net, RunState, SkipReason};
-use windlass_protocol::{Pipeline, TaskTry};
+use windlass_protocol::{CHILD_KIND, Pipeline, TaskTry};
 
 /// The names of a step in the workflow document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,17 +133,19 @@ fn node_wait(history: &History, leases: &Leases, firing: &Firing) -> Option<Node
 
 /// Returns the status of a node in the workflow document.
 #[must_use]
-pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> &'static str {
+pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> NodeStatus {
     match firing.end {
-        Some(End::Completed) => "completed",
-        Some(End::Failed { .. }) => "failed",
-        Some(End::Cancelled) if firing.began_at.is_some() => "failed",
-        Some(End::Skipped(_) | End::Cancelled) => "skipped",
+        Some(End::Completed) => NodeStatus::Completed,
+        Some(End::Failed { .. }) => NodeStatus::Failed,
+        Some(End::Cancelled) if firing.began_at.is_some() => NodeStatus::Failed,
+        Some(End::Skipped(_) | End::Cancelled) => NodeStatus::Skipped,
         None => match history.state().run(firing.run).map(|run| run.state.kind()) {
-            Some(Kind::Offered) if leases.contains_key(&firing.run) => "running",
-            Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::PausedChild | Kind::Looping) => "running",
-            Some(Kind::Backoff) => "retrying",
-            Some(Kind::Ready | Kind::Waiting | Kind::Offered) | None => "pending",
+            Some(Kind::Offered) if leases.contains_key(&firing.run) => NodeStatus::Running,
+            Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::PausedChild | Kind::Looping) => {
+                NodeStatus::Running
+            }
+            Some(Kind::Backoff) => NodeStatus::Retrying,
+            Some(Kind::Ready | Kind::Waiting | Kind::Offered) | None => NodeStatus::Pending,
         },
     }
 }
@@ -257,7 +259,7 @@ pub(crate) fn skip_reason(reason: SkipReason) -> &'static str {
 fn node_type(step: &Step) -> String {
     let spec = match &step.work {
         Work::Pure { .. } => return "noop".to_owned(),
-        Work::Child { .. } => return "playbook".to_owned(),
+        Work::Child { .. } => return CHILD_KIND.to_owned(),
         Work::Approval { .. } => return "approval".to_owned(),
         Work::Delay { .. } => return "delay".to_owned(),
         Work::Task { spec } => spec,
@@ -293,6 +295,6 @@ pub(crate) fn not_reached<'n>(
 
 /// Returns the status of a node that has not fired.
 #[must_use]
-pub fn unreached_status(history: &History) -> &'static str {
-    if history.state().phase().is_ended() { "skipped" } else { "pending" }
+pub fn unreached_status(history: &History) -> NodeStatus {
+    if history.state().phase().is_ended() { NodeStatus::Skipped } else { NodeStatus::Pending }
 }

@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ExecutionId, Failure, Net, Path, StepId};
+use windlass_protocol::CHILD_KIND;
 
 /// Failed iterations of a loop that an error lists. Their number is in its details.
 pub const FAILED_ITERATIONS_MAX: usize = 10;
-
-/// The kind of a task whose work is another execution.
-const CHILD_TASK: &str = "playbook";
 
 /// Position of the code of a task in its definition. It is stored with the version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +113,7 @@ impl ErrorPlace {
         let tasks = tasks(step);
         let own = tasks.iter().find(|(task, _)| Some(*task) == label);
         let is_child =
-            matches!(step.work, Work::Child { .. }) || own.is_some_and(|(_, kind)| *kind == CHILD_TASK);
+            matches!(step.work, Work::Child { .. }) || own.is_some_and(|(_, kind)| *kind == CHILD_KIND);
         ErrorPlace {
             path: failed.path.0.clone(),
             task: own.filter(|_| tasks.len() > 1).map(|(task, _)| (*task).to_owned()),

@@ -7,7 +7,8 @@ use crate::kept::ResultPlace;
 use crate::large::{AnswerBudget, SHOWN_BYTES_MAX, Sources, ValueBudget};
 use crate::place::{CodePlace, ErrorPlace};
 use crate::shapes::{
-    ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined, Waiting,
+    ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, NodeStatus, Progress,
+    Quarantined, Waiting,
 };
 use crate::waiting::waiting_for;
 use crate::wire::{execution_id, time, workflow_id};
@@ -182,7 +183,7 @@ pub fn progress(net: &Net, history: &History, leases: &Leases) -> Progress {
 /// Returns the step that runs, or else waits for its turn, or else waits for a person.
 fn current(history: &History, leases: &Leases) -> Option<StepId> {
     let live = || history.live().filter(|firing| firing.is_whole());
-    let runs = live().filter(|firing| node_status(history, leases, firing) == "running").last();
+    let runs = live().filter(|firing| node_status(history, leases, firing) == NodeStatus::Running).last();
     let gate = || history.gates().first().map(|gate| gate.step);
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }

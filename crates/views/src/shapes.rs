@@ -167,8 +167,7 @@ pub struct Iteration {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
-    #[schema(value_type = NodeStatus)]
-    pub status: &'static str,
+    pub status: NodeStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub started_at: Option<String>,
@@ -307,9 +306,10 @@ pub struct Metadata {
     pub restarts: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeStatus {
+    #[default]
     Pending,
     Running,
     Completed,

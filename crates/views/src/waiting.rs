@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_artifact::{json_bytes, key};
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{Execution, Millis, Net, Path, RunId, RunState, StepId, TokenId};
+use windlass_kernel::{Execution, Millis, Net, Path, RunId, RunState, StepId, TokenId, any_of};
 
 /// Lists a pause first, then approvals and manual steps, then gates, then `children`: what sub-executions wait for. At
 /// most [`WAITING_MAX`] of them.
@@ -85,7 +85,7 @@ impl Listing<'_, '_> {
                     Work::Approval { .. } => {
                         asking(waiting(WaitingKind::Approval, since, *deadline), output, self.show)
                     }
-                    _ => waiting(WaitingKind::Manual, since, *deadline),
+                    any_of![Work: Pure Task Child Delay] => waiting(WaitingKind::Manual, since, *deadline),
                 };
                 let shown = self.net.step(self.net.shown_as(live.step));
                 let action_id = Some(label(&shown.name, &live.path.0));

@@ -139,5 +139,6 @@ fn unavailable(why: &str) -> Box<Failure> {
 }
 
 pub(crate) fn unexpected(reply: &ResourceReply) -> Box<Failure> {
-    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the engine sent an unexpected reply: {reply:?}"))
+    let message = format!("the engine sent an unexpected reply: {}", reply.kind());
+    failure(ErrorClass::Unknown, "WORKER_DEFECT", message)
 }

@@ -263,7 +263,13 @@ fn lose(calls: &[Call], replies: &mut [ReplyTo]) {
         reply(match call {
             Call::Resource(_) => Reply::Resource(Box::new(ResourceReply::Stale)),
             Call::Agent(_) => Reply::Agent(Box::new(AgentAnswer::Stale)),
-            _ => Reply::Verdict(Verdict::Stale),
+            Call::Register(_)
+            | Call::Beat(_)
+            | Call::Leave(_)
+            | Call::Report(_)
+            | Call::Checkpoint(_)
+            | Call::Progress(_)
+            | Call::Log(_) => Reply::Verdict(Verdict::Stale),
         });
     }
 }
@@ -276,7 +282,12 @@ fn refuse(calls: &[Call], replies: &mut [ReplyTo], why: &str) {
         match call {
             Call::Resource(_) => reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused())))),
             Call::Log(_) | Call::Progress(_) => reply(Reply::Refused(refused())),
-            _ => {}
+            Call::Register(_)
+            | Call::Beat(_)
+            | Call::Leave(_)
+            | Call::Report(_)
+            | Call::Checkpoint(_)
+            | Call::Agent(_) => {}
         }
     }
 }

@@ -3,11 +3,11 @@
 use super::journal::ApiJournal;
 use super::{ApiError, Client};
 use crate::commands::graph::Drawn;
+use crate::follow::Follower;
 use reqwest::Method;
 use serde_json::Value;
 use std::rc::Rc;
 use windlass_kernel::ExecutionId;
-use windlass_server::follow::Follower;
 use windlass_views::execution_id;
 
 /// Maximum number of entries of a list in one answer.
@@ -71,7 +71,7 @@ pub fn get_picture(client: &Client, id: ExecutionId, format: Drawn) -> Result<St
 }
 
 pub fn follow(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<Follower> {
-    Follower::new(Box::new(ApiJournal::new(client.clone(), id)), id)
+    Follower::new(ApiJournal::new(client.clone(), id), id)
 }
 
 /// Filter for all executions that have not ended.

@@ -5,7 +5,7 @@ use anyhow::Context;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use windlass_kernel::{ExecutionId, NetSpec};
-use windlass_server::trail::{Stretch, Trail};
+use windlass_server::trail::Stretch;
 use windlass_store::Position;
 use windlass_views::execution_id;
 
@@ -31,28 +31,16 @@ impl ApiJournal {
         ApiJournal { client, execution: execution_id(execution), waits: false, first: None }
     }
 
-    fn request(&self, from: u64, after: Position) -> Result<String, ApiError> {
-        let (from, after) = (from.to_string(), after.0.to_string());
-        let wait = match (self.waits, self.client.is_remote()) {
-            (false, _) => "0",
-            (true, false) => WAIT_MS,
-            (true, true) => REMOTE_WAIT_MS,
-        };
-        let query = [("from", from.as_str()), ("logsAfter", &after), ("waitMs", wait)];
-        let request = self.client.request(reqwest::Method::GET, &["executions", &self.execution, "journal"]);
-        self.client.text(request.query(&query))
-    }
-}
-
-impl Trail for ApiJournal {
-    fn net(&mut self) -> anyhow::Result<Option<NetSpec>> {
+    /// Returns the net; None when there is no such execution.
+    pub fn net(&mut self) -> anyhow::Result<Option<NetSpec>> {
         let mut first = self.next(0, Position(0))?;
         let net = first.net.take();
         self.first = Some(first);
         Ok(net)
     }
 
-    fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch> {
+    /// Returns the records after a number of records, and the log after a position. The server may wait for them.
+    pub fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch> {
         if let Some(first) = self.first.take_if(|_| from == 0) {
             return Ok(first);
         }
@@ -71,5 +59,17 @@ impl Trail for ApiJournal {
             .context("the server sends its journal in a format that this version does not know")?;
         self.waits = !stretch.more;
         Ok(stretch)
+    }
+
+    fn request(&self, from: u64, after: Position) -> Result<String, ApiError> {
+        let (from, after) = (from.to_string(), after.0.to_string());
+        let wait = match (self.waits, self.client.is_remote()) {
+            (false, _) => "0",
+            (true, false) => WAIT_MS,
+            (true, true) => REMOTE_WAIT_MS,
+        };
+        let query = [("from", from.as_str()), ("logsAfter", &after), ("waitMs", wait)];
+        let request = self.client.request(reqwest::Method::GET, &["executions", &self.execution, "journal"]);
+        self.client.text(request.query(&query))
     }
 }

@@ -16,6 +16,7 @@ pub use executions::{
     EvidencePage, OPEN, follow, get_evidence, get_execution, get_picture, get_status, get_value,
     list_executions, list_executions_of,
 };
+pub use journal::ApiJournal;
 
 use crate::data::Data;
 use crate::exit::Usage;

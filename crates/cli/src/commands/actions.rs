@@ -1,6 +1,6 @@
 //! `windlass actions`: programs for the steps of plans.
 
-use super::report::print_json;
+use super::report::{print_json, print_pretty, text};
 use super::schedules::{CAMEL_CASE, read_pages};
 use super::source::Source;
 use crate::api::{ApiError, ApiTarget, Client, Need};
@@ -9,7 +9,7 @@ use crate::format::plain;
 use crate::progress::say;
 use clap::Subcommand;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -144,10 +144,6 @@ impl Actions {
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
-}
-
 /// Adds the command that lists known names to the error of an unknown name.
 fn missing(error: ApiError, client: &Client, name: &str) -> anyhow::Error {
     if !error.is_missing() {
@@ -208,10 +204,7 @@ impl Get {
         let found = client
             .get(&["actions", &self.name], &query)
             .map_err(|error| missing(error, client, &self.name))?;
-        match self.json {
-            true => print_json(&found),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&found)?)?),
-        }
+        print_pretty(self.json, &found)
     }
 }
 

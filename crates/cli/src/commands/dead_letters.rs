@@ -1,13 +1,13 @@
 //! `windlass dead-letters`: occurrences of schedules whose last attempt failed.
 
-use super::report::print_json;
+use super::report::{print_json, print_pretty, text};
 use super::schedules::{SNAKE_CASE, read_pages};
 use crate::api::{ApiTarget, Client, Need};
 use crate::format::plain;
 use crate::progress::say;
 use clap::Subcommand;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -94,10 +94,6 @@ impl DeadLetters {
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
-}
-
 impl List {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let filter: Vec<(&str, &str)> =
@@ -119,10 +115,7 @@ impl List {
 impl Get {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let letter = client.get(&["dead-letters", &self.id], &[])?;
-        match self.json {
-            true => print_json(&letter),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&letter)?)?),
-        }
+        print_pretty(self.json, &letter)
     }
 }
 

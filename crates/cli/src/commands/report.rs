@@ -22,6 +22,19 @@ pub fn print_json(value: &Value) -> anyhow::Result<()> {
     Ok(writeln!(stdout(), "{value}")?)
 }
 
+/// Prints a JSON value on stdout: on one line with `--json`, else indented.
+pub fn print_pretty(json: bool, value: &Value) -> anyhow::Result<()> {
+    match json {
+        true => print_json(value),
+        false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(value)?)?),
+    }
+}
+
+/// Returns a field of an answer that is a string; `-` if there is none.
+pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or("-")
+}
+
 pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
     if net.find(name).is_some() {
         return Ok(());

@@ -1,7 +1,7 @@
 //! `windlass clusters`, `windlass sandboxes`, `windlass route-groups`: locations for steps of plans, and conditions of
 //! their start.
 
-use super::report::print_json;
+use super::report::{print_json, print_pretty};
 use super::schedules::{CAMEL_CASE, read_pages};
 use crate::api::{ApiTarget, Client, Need};
 use crate::exit::Usage;
@@ -229,10 +229,7 @@ impl Get {
         let found = client
             .get(&[noun.path, &self.name], &[])
             .map_err(|error| missing(error, client, noun, &self.name))?;
-        match self.json {
-            true => print_json(&found),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&found)?)?),
-        }
+        print_pretty(self.json, &found)
     }
 }
 

@@ -1,13 +1,13 @@
 //! `windlass runs`: attempts at the occurrences of schedules.
 
-use super::report::print_json;
+use super::report::{print_json, print_pretty, text};
 use super::schedules::{SNAKE_CASE, read_pages};
 use crate::api::{ApiTarget, Client, Need};
 use crate::format::plain;
 use crate::progress::say;
 use clap::Subcommand;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -83,10 +83,6 @@ impl Runs {
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
-}
-
 impl List {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let mut filter = Vec::new();
@@ -108,10 +104,7 @@ impl List {
 impl Get {
     fn run(&self, client: &Rc<Client>) -> anyhow::Result<()> {
         let run = client.get(&["runs", &self.run], &[])?;
-        match self.json {
-            true => print_json(&run),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&run)?)?),
-        }
+        print_pretty(self.json, &run)
     }
 }
 

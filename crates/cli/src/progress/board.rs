@@ -1,9 +1,9 @@
 //! The steps of an execution as a list: one row per step, in the order in which they began.
 
+use crate::follow::LogLine;
 use crate::format::{Question, plain};
 use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
-use windlass_server::follow::LogLine;
 use windlass_views::{
     ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label, time,
     waiting_joins,
@@ -84,14 +84,18 @@ impl Board {
                 let row = self.row(net, firing.step);
                 let is_part = matches!(firing.role, Role::Iteration { .. });
                 // Iterations are counted in the row of their loop.
-                match change {
-                    FiringChange::Failed { failure, .. } if is_part => {
+                match (is_part, change) {
+                    (false, _) | (true, FiringChange::IterationEnded) => row.change(change, at),
+                    (true, FiringChange::Failed { failure, .. }) => {
                         row.fail_iteration(&label("", &firing.path.0), &failure.message);
                     }
-                    change if !is_part || matches!(change, FiringChange::IterationEnded) => {
-                        row.change(change, at);
-                    }
-                    _ => {}
+                    (
+                        true,
+                        any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost
+                            RetryScheduled Yielded AwaitingManual CompletedManually Noted Done Dropped
+                            LoopStarted IterationStarted ChildStarted ChildPaused ChildReturned
+                            AgentDecided Routed],
+                    ) => {}
                 }
             }
             Occurrence::Token(TokenChange::Denied { at: Some(token), .. }) => {

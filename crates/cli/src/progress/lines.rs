@@ -2,11 +2,11 @@
 //! its progress.
 
 use super::say;
+use crate::follow::{FollowedItem, LogLine};
 use crate::format::{counted, duration, log_line, sentence};
 use crate::text::Colours;
 use std::collections::BTreeMap;
-use windlass_kernel::{Millis, Net, Role, StepId};
-use windlass_server::follow::{FollowedItem, LogLine};
+use windlass_kernel::{Millis, Net, Role, StepId, any_of};
 use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 
 /// Maximum number of printed changes of repeated firings of one step: those of ten short iterations.
@@ -100,7 +100,9 @@ impl Lines {
             }
             FiringChange::Failed { .. } if is_iteration => step.failed += 1,
             FiringChange::IterationEnded => step.ended += 1,
-            _ => {}
+            any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded
+                AwaitingManual CompletedManually Noted Done Failed Dropped IterationStarted ChildStarted
+                ChildPaused ChildReturned AgentDecided Routed] => {}
         }
         if matches!(change, FiringChange::IterationEnded) {
             step.report_progress(&net.step(firing.step).name);

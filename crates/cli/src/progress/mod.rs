@@ -6,12 +6,12 @@ mod screen;
 
 pub use screen::terminal_rows;
 
+use crate::follow::Follower;
 use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 use windlass_kernel::Execution;
-use windlass_server::follow::Follower;
 use windlass_views::execution_id;
 
 /// Minimum time between two redraws.

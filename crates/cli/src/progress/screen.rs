@@ -3,12 +3,12 @@
 use super::board::{Board, Iterations, Row, State};
 use super::{Style, TICK};
 use crate::embedded::now;
+use crate::follow::FollowedItem;
 use crate::format::duration;
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
 use windlass_kernel::{Execution, Net, Outcome, Phase};
-use windlass_server::follow::FollowedItem;
 use windlass_views::{Leases, status};
 
 /// Number of rows of a terminal whose size is unknown.

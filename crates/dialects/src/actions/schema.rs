@@ -6,8 +6,8 @@ use super::language::{
 };
 use super::policy::KINDS;
 use crate::adapters::section_schema;
-use crate::read::Key;
-use serde_json::{Map, Value, json};
+use crate::key_schema::{closed, reference};
+use serde_json::{Value, json};
 
 /// Returns the JSON Schema 2020-12 of workflows of actions.
 pub(crate) fn schema() -> Value {
@@ -32,17 +32,6 @@ pub(crate) fn schema() -> Value {
         "policy": closed(POLICY, |_| json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/constraint" } })),
     });
     schema
-}
-
-/// Returns the schema of a map with these keys and no other. A key without a value counts as absent.
-fn closed(keys: &[Key], value: fn(&str) -> Value) -> Value {
-    let property = |key: &Key| {
-        let mut schema = value(key.name);
-        schema["description"] = json!(key.about);
-        (key.name.to_owned(), schema)
-    };
-    let properties: Map<String, Value> = keys.iter().map(property).collect();
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn root(key: &str) -> Value {
@@ -131,8 +120,4 @@ fn number() -> Value {
 fn words<'w>(words: impl Iterator<Item = &'w str>) -> Value {
     let words: Vec<Value> = words.map(Value::from).chain([Value::Null]).collect();
     json!({ "enum": words })
-}
-
-fn reference(name: &str) -> Value {
-    json!({ "anyOf": [{ "$ref": format!("#/$defs/{name}") }, { "type": "null" }] })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{Role, RunId, StepId};
-use windlass_views::{End, History, Leases, duration, node_status};
+use windlass_views::{End, History, Leases, NodeStatus, duration, node_status};
 
 /// The steps and arcs that an execution reached.
 #[derive(Debug, Clone, Default)]
@@ -129,11 +129,11 @@ pub fn marks(history: &History, leases: &Leases) -> Marks {
     let mut marks = Marks::default();
     for firing in history.whole() {
         let state = match node_status(history, leases, firing) {
-            "completed" => State::Completed,
-            "failed" => State::Failed,
-            "running" => State::Running,
-            "skipped" => State::Skipped,
-            _ => State::Waiting,
+            NodeStatus::Completed => State::Completed,
+            NodeStatus::Failed => State::Failed,
+            NodeStatus::Running => State::Running,
+            NodeStatus::Skipped => State::Skipped,
+            NodeStatus::Pending | NodeStatus::Retrying => State::Waiting,
         };
         let (firings, failures) = (history.fired(firing.step), history.evicted_failures(firing.step));
         let new = Mark { firings, failures, ..Mark::default() };

@@ -4,8 +4,8 @@
 use super::language::{
     ACTION, ARGS, CLUSTER, FIELD, PLAN, ROOT, ROUTING, ROUTING_LITERAL, ROUTING_REF, STEP,
 };
-use crate::read::Key;
-use serde_json::{Map, Value, json};
+use crate::key_schema::{closed, reference};
+use serde_json::{Value, json};
 
 /// Returns the JSON Schema 2020-12 of plans.
 pub(crate) fn schema() -> Value {
@@ -39,17 +39,6 @@ pub(crate) fn schema() -> Value {
             ] },
         },
     })
-}
-
-/// Returns the schema of a map with these keys and no other. A key without a value counts as absent.
-fn closed(keys: &[Key], value: fn(&str) -> Value) -> Value {
-    let property = |key: &Key| {
-        let mut schema = value(key.name);
-        schema["description"] = json!(key.about);
-        (key.name.to_owned(), schema)
-    };
-    let properties: Map<String, Value> = keys.iter().map(property).collect();
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn plan(key: &str) -> Value {
@@ -110,8 +99,4 @@ fn fields() -> Value {
 
 fn text() -> Value {
     json!({ "type": ["string", "null"] })
-}
-
-fn reference(name: &str) -> Value {
-    json!({ "anyOf": [{ "$ref": format!("#/$defs/{name}") }, { "type": "null" }] })
 }

@@ -6,6 +6,7 @@ use crate::diagnostic::{ErrorAt, Problems, place_errors};
 use crate::document::Node;
 use crate::manifest::Child;
 use serde_json::Value;
+use windlass_protocol::CHILD_KIND;
 
 /// Word for the newest version.
 const NEWEST: &str = "latest";
@@ -43,7 +44,7 @@ pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
 }
 
 fn path(def: &TaskDef) -> Option<&str> {
-    let of_playbook = def.task.kind == "playbook";
+    let of_playbook = def.task.kind == CHILD_KIND;
     let found = ["path", "catalog_id"].iter().find_map(|key| def.task.config.get(*key)?.as_str());
     found.filter(|path| of_playbook && !is_template(path))
 }

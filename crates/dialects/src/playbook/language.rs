@@ -6,7 +6,7 @@
 pub(crate) use crate::read::Key;
 use crate::read::key;
 use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure, OnDeny, RouterMode};
-use windlass_protocol::{Backoff, OnUnmatched, Tool, ToolRow, field, idle};
+use windlass_protocol::{Backoff, CHILD_KIND, OnUnmatched, Tool, ToolRow, field, idle};
 
 pub(crate) const ROOT: &[Key] = &[
     key("apiVersion", "Version of the language, `noetl.io/v2`"),
@@ -337,7 +337,7 @@ const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its re
 /// Tools that start or name another definition; no worker runs them.
 const CALLS: [ToolRow; 2] = [
     ToolRow {
-        kind: "playbook",
+        kind: CHILD_KIND,
         about: "Another playbook, as an execution of its own",
         needs: &["path", "catalog_id"],
         fields: &[

@@ -14,7 +14,7 @@ use windlass_kernel::net::{
     Finish, Join, JoinArc, Limits, NetSpec, Policy, Recovery, Root, Router, Step, Work,
 };
 use windlass_kernel::{Net, StepId};
-use windlass_protocol::{Action, Key, Pipeline, Task};
+use windlass_protocol::{Action, CHILD_KIND, Key, Pipeline, Task};
 
 /// Lowers a playbook that has been checked: every name in it exists.
 pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net> {
@@ -127,7 +127,7 @@ fn work(playbook: &Playbook, def: &StepDef) -> Work {
 /// Returns the work of a step that only starts a playbook; with rules or patches, the start is a task like others.
 fn child(def: &StepDef) -> Option<Work> {
     let [TaskDef { task, .. }] = &def.tasks[..] else { return None };
-    if task.kind != "playbook" || !task.rules.is_empty() || !def.set_ctx.fields.is_empty() {
+    if task.kind != CHILD_KIND || !task.rules.is_empty() || !def.set_ctx.fields.is_empty() {
         return None;
     }
     let kept = |keys: &[&str]| -> Map<String, Value> {

@@ -4,7 +4,7 @@
 use super::model::{Playbook, StepDef};
 use serde_json::Value;
 use windlass_kernel::net::LoopSpec;
-use windlass_protocol::Tool;
+use windlass_protocol::{CHILD_KIND, Tool};
 
 /// Names in the summary that contain firings of other steps.
 const OF_FIRINGS: [&str; 3] = ["results", "failures", "omitted"];
@@ -28,7 +28,7 @@ pub(super) fn reads_firings(playbook: &Playbook, step: &StepDef) -> bool {
     let gets_all = || {
         let mut kinds = step.tasks.iter().map(|task| task.task.kind.as_str());
         // A kind that is no tool of ours is bound to one that may get all arguments.
-        kinds.any(|kind| kind != "playbook" && Tool::named(kind).is_none_or(|tool| tool.row().gets_args))
+        kinds.any(|kind| kind != CHILD_KIND && Tool::named(kind).is_none_or(|tool| tool.row().gets_args))
     };
     let name = playbook.executor.final_step.as_ref();
     name.is_some_and(|name| name.text == step.name.text) && (reads_name() || gets_all())

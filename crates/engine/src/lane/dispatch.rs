@@ -58,16 +58,28 @@ impl<R> Lane<R> {
         let straight = is_kept_free || self.has_slot(&tenant);
         let work = if straight { self.work(id, run, fence) } else { None };
         let session = work.as_ref().and_then(|_| self.sessions.take_slot());
+        self.lease_new((id, run, fence), work, session.map(|session| (session, tenant)));
+    }
+
+    /// Leases a new offer to a session in the commit of the offer, and returns the session. Without a session, or while
+    /// the values of its work are not in memory, the offer is queued.
+    pub(super) fn lease_new(
+        &mut self,
+        (id, run, fence): (ExecutionId, RunId, Fence),
+        work: Option<Result<protocol::Work, Vec<Need>>>,
+        to: Option<(protocol::SessionId, Tenant)>,
+    ) -> Option<protocol::SessionId> {
         let now = self.now.wall;
-        let Some(building) = self.open.commit(id) else { return };
-        let (Some(Ok(work)), Some(session)) = (work, session) else {
+        let building = self.open.commit(id)?;
+        let (Some(Ok(work)), Some((session, tenant))) = (work, to) else {
             building.queued.push((run, fence));
-            return;
+            return None;
         };
         building.leases.push(lease(id, run, fence, session, now));
         building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
         building.orders.push((session, protocol::Order::Run(Box::new(work))));
         self.sessions.hold(session, unit(id, run, fence), tenant, now);
+        Some(session)
     }
 
     /// Dispatches the next queued offer.

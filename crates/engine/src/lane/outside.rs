@@ -12,7 +12,7 @@ use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
-    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState,
+    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -271,17 +271,10 @@ impl<R> Lane<R> {
     pub(super) fn offer_to_group(&mut self, id: ExecutionId, run: RunId, fence: Fence, route: &Route) {
         let session = if self.stopping { None } else { self.groups.session_for(route) };
         let work = session.and_then(|_| self.work(id, run, fence));
-        let now = self.now.wall;
-        let Some(building) = self.open.commit(id) else { return };
-        let (Some(Ok(work)), Some(session)) = (work, session) else {
-            building.queued.push((run, fence));
-            return;
-        };
-        building.leases.push(lease(id, run, fence, session, now));
-        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
-        building.orders.push((session, protocol::Order::Run(Box::new(work))));
-        self.sessions.hold(session, unit(id, run, fence), route.group.tenant.clone(), now);
-        self.groups.assign_new(session);
+        let to = session.map(|session| (session, route.group.tenant.clone()));
+        if let Some(session) = self.lease_new((id, run, fence), work, to) {
+            self.groups.assign_new(session);
+        }
     }
 
     /// Queues an offer for the workers of this process or for its group.
@@ -454,6 +447,6 @@ impl<R> Lane<R> {
 pub(super) fn has_local_work(net: &Net) -> bool {
     net.steps().any(|(_, step)| match &step.work {
         Work::Task { spec } => protocol::group_task(spec, None).is_none(),
-        _ => false,
+        any_of![Work: Pure Child Approval Delay] => false,
     })
 }

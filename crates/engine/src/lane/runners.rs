@@ -4,7 +4,7 @@
 use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
-use super::dispatch::{attempt_timer, has_asked_to_stop, lease, unit};
+use super::dispatch::{attempt_timer, has_asked_to_stop, lease};
 use super::groups::GroupKey;
 use super::lines::Lines;
 use super::queue::{Queued, QueuedWork};
@@ -161,16 +161,7 @@ impl<R> Lane<R> {
             self.sessions.unreserve_runner(session);
         }
         let work = session.and_then(|_| self.work(id, run, fence));
-        let now = self.now.wall;
-        let Some(building) = self.open.commit(id) else { return };
-        let (Some(Ok(work)), Some(session)) = (work, session) else {
-            building.queued.push((run, fence));
-            return;
-        };
-        building.leases.push(lease(id, run, fence, session, now));
-        building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
-        building.orders.push((session, Order::Run(Box::new(work))));
-        self.sessions.hold(session, unit(id, run, fence), key.tenant.clone(), now);
+        self.lease_new((id, run, fence), work, session.map(|session| (session, key.tenant.clone())));
     }
 
     /// Directs the orders of a session of an earlier connection or process to this caller from now on.

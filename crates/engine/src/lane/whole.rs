@@ -242,7 +242,10 @@ impl<R> Lane<R> {
         }
         let failure = match report.outcome {
             protocol::Outcome::Failed(failure) => Some(Box::new(failure)),
-            _ => None,
+            protocol::Outcome::Done { .. }
+            | protocol::Outcome::Stopped
+            | protocol::Outcome::Later { .. }
+            | protocol::Outcome::Child { .. } => None,
         };
         let what = What::WholeEnded { fence, failure };
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });

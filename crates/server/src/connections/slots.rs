@@ -1,10 +1,11 @@
 //! Limits on open connections: in total, and per client address.
 
+use crate::cache::lock;
 use crate::client::client_network;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -75,10 +76,6 @@ impl Drop for ConnectionSlot {
             }
         }
     }
-}
-
-fn lock(counts: &Mutex<HashMap<IpAddr, usize>>) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

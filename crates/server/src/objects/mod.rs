@@ -20,11 +20,12 @@ pub(crate) use copies::BucketCopies;
 use crate::app::App;
 use crate::host::now;
 use crate::hub::Listener;
+use crate::passes::{BackgroundWork, PASS_EVERY, run_passes};
 use crate::problem::Problem;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::task::{Id, JoinSet};
+use std::time::Duration;
+use tokio::task::{Id, JoinError, JoinSet};
 use waits::Waits;
 use windlass_kernel::Millis;
 use windlass_store::{
@@ -37,14 +38,6 @@ const ATTEMPTS_MAX: usize = 8;
 const ATTEMPTS_OF_TENANT_MAX: usize = 6;
 /// Time beyond the limit of an attempt after which it counts as lost.
 const CLAIM_MARGIN: Duration = Duration::from_secs(60);
-/// Maximum time between two passes: the clock may be set forward.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Minimum time between two passes. Every commit of an execution can wake the uploader.
-const LOOK_MIN: Duration = Duration::from_millis(20);
-/// A pass that takes long is followed by a pause of this many times its duration, so that it uses a tenth of one core.
-const REST_FACTOR: u32 = 9;
-/// Pause after an error of the server.
-const TROUBLE: Duration = Duration::from_secs(1);
 
 /// Copies artifacts until the process stops.
 pub(crate) async fn run(app: Arc<App>, bucket: Arc<Bucket>) {
@@ -60,14 +53,14 @@ pub(crate) async fn run(app: Arc<App>, bucket: Arc<Bucket>) {
         tracing::warn!(%problem, "files of artifacts are not compared with the rows; the next start does it");
     }
     let uploader = Uploader {
-        app,
+        app: app.clone(),
         bucket,
         attempts: JoinSet::new(),
         running: HashMap::new(),
         waits: Waits::default(),
         uploaded_bytes: 0,
     };
-    uploader.run().await;
+    run_passes(&app, uploader).await;
 }
 
 async fn write(app: &App, writes: Vec<ObjectWrite>) -> Result<Vec<Applied>, Problem> {
@@ -91,33 +84,9 @@ struct Attempted {
     result: Result<(), BucketError>,
 }
 
-impl Uploader {
-    async fn run(mut self) {
-        let app = self.app.clone();
-        loop {
-            let begun = Instant::now();
-            let pause = self.look().await.unwrap_or_else(|problem| {
-                tracing::warn!(%problem, "cannot look for artifacts to copy; retrying");
-                TROUBLE
-            });
-            // Changes during this pause are seen by the next pass.
-            let rest = LOOK_MIN.max(begun.elapsed() * REST_FACTOR);
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = app.stopped() => break,
-            }
-            tokio::select! {
-                () = app.hub.changed_any(Listener::Uploader) => {}
-                Some(ended) = self.attempts.join_next_with_id() => match ended {
-                    Ok((id, attempted)) => self.note(id, attempted).await,
-                    // The claim expires.
-                    Err(error) => drop(self.running.remove(&error.id())),
-                },
-                () = tokio::time::sleep(pause) => {}
-                () = app.stopped() => break,
-            }
-        }
-    }
+impl BackgroundWork for Uploader {
+    const NOUN: &'static str = "artifacts to copy";
+    type Ended = Result<(Id, Attempted), JoinError>;
 
     /// Begins attempts that are due, and ends executions whose uploads are over. Returns the time until an attempt is
     /// due.
@@ -128,6 +97,23 @@ impl Uploader {
         Ok(pause)
     }
 
+    async fn next_change(&mut self) -> Option<Self::Ended> {
+        tokio::select! {
+            () = self.app.hub.changed_any(Listener::Uploader) => None,
+            Some(ended) = self.attempts.join_next_with_id() => Some(ended),
+        }
+    }
+
+    async fn note(&mut self, ended: Self::Ended) {
+        match ended {
+            Ok((id, attempted)) => self.store_result(id, attempted).await,
+            // The claim expires.
+            Err(error) => drop(self.running.remove(&error.id())),
+        }
+    }
+}
+
+impl Uploader {
     async fn begin_attempts(&mut self) -> Result<Duration, Problem> {
         let each = ATTEMPTS_MAX + self.running.len();
         let listed = self.app.followers.look(move |reader| reader.due_objects(each)).await?;
@@ -147,7 +133,7 @@ impl Uploader {
             }
         }
         let pause = later.map(|due| Duration::from_millis(due.since(at)));
-        Ok(pause.map_or(LOOK_EVERY, |pause| pause.min(LOOK_EVERY)))
+        Ok(pause.map_or(PASS_EVERY, |pause| pause.min(PASS_EVERY)))
     }
 
     fn count_running(&self) -> BTreeMap<Tenant, usize> {
@@ -168,7 +154,7 @@ impl Uploader {
     }
 
     /// Stores the result of an attempt; the next pass reads it.
-    async fn note(&mut self, id: Id, Attempted { object, result }: Attempted) {
+    async fn store_result(&mut self, id: Id, Attempted { object, result }: Attempted) {
         self.running.remove(&id);
         let outcome = if result.is_ok() { "stored" } else { "failed" };
         if object.state != ObjectState::Unused {

@@ -15,13 +15,14 @@ pub(crate) use handles::SessionHandle;
 pub(crate) use runners::NewRunner;
 
 use crate::app::unexpected_answer;
+use crate::cache::lock;
 use crate::host::{now, remote_config};
 use crate::problem::{Problem, ProblemCode};
 use calls::Calls;
 use runners::Mailboxes;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use threads::RenderThreads;
 use tokio::sync::oneshot;
@@ -489,8 +490,4 @@ pub(crate) fn stale() -> Problem {
     Problem::conflict(
         "the session does not hold this unit, or reported another result for it; drop the result",
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use super::paging::Paged;
 use super::shared::{BodyRefusals, Refusals, check_group};
 use super::workflows::Text;
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::{JsonBody, Params};
 use crate::host::now;
@@ -293,13 +293,14 @@ async fn put_action(
     let write = RegistryWrite::PutAction(Box::new(put));
     match write_one(&app, Entry::Registry(Box::new(write)).audited(audit)).await? {
         Applied::Done | Applied::Duplicate => {}
-        _ => {
+        Applied::Conflict => {
             let message = format!(
                 "a tenant has at most {ACTIONS_MAX} actions, and an action at most {ACTION_REVISIONS_MAX} revisions; \
                  delete the action, or use another name"
             );
             return Err(Problem::new(ProblemCode::LimitExceeded, message));
         }
+        other => return Err(unexpected_applied(other)),
     }
     let (action, revision) = find(&app, &caller, &name, None).await?;
     ActionView::of(action, revision).map(Json)
@@ -369,6 +370,7 @@ async fn delete_action(
     let audit = caller.audit_entry("action.delete", &action.name, json!({}));
     match write_one(&app, Entry::Registry(Box::new(write)).audited(audit)).await? {
         Applied::Done => Ok(StatusCode::NO_CONTENT),
-        _ => Err(Problem::not_found("action", &name)),
+        Applied::Duplicate => Err(Problem::not_found("action", &name)),
+        other => Err(unexpected_applied(other)),
     }
 }

@@ -3,7 +3,7 @@
 use super::paging::Paged;
 use super::schedules::{TAG, store_audited};
 use super::shared::Refusals;
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::host::now;
@@ -186,6 +186,7 @@ async fn resolve(
     match store_audited(app, caller, write, (action, &id, json!({}))).await? {
         Applied::Done => Ok(()),
         Applied::Conflict => Err(Problem::conflict("the dead letter was redriven or discarded before")),
-        _ => Err(Problem::not_found("dead letter", &id)),
+        Applied::Duplicate => Err(Problem::not_found("dead letter", &id)),
+        other => Err(unexpected_applied(other)),
     }
 }

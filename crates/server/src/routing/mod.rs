@@ -12,14 +12,15 @@ pub(crate) mod targets;
 use crate::app::App;
 use crate::host::now;
 use crate::hub::Listener;
+use crate::passes::{BackgroundWork, PASS_EVERY, run_passes};
 use crate::problem::Problem;
 use reqwest::Client;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use targets::write_one;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use windlass_engine::{Answer, Refusal, Request};
 use windlass_kernel::{Input, Rejected, RunState};
 use windlass_store::{
@@ -31,15 +32,6 @@ use windlass_worker::egress;
 const PAGE: usize = 256;
 /// Maximum number of targets whose state one pass caches; others are read again.
 const REMEMBERED_MAX: usize = 10_000;
-/// Maximum time between two passes: the clock may be set forward.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Minimum time between two passes. Every commit of an execution can wake the router.
-const LOOK_MIN: Duration = Duration::from_millis(20);
-/// A pass that takes long is followed by a pause of this many times its duration, so that many waiting steps use a
-/// tenth of one core.
-const REST_FACTOR: u32 = 9;
-/// Pause after an error of the server.
-const TROUBLE: Duration = Duration::from_secs(1);
 /// Requests to URLs of targets at a time.
 const POLLS_MAX: usize = 16;
 /// Requests to URLs of one tenant at a time: slow ones leave room for those of others.
@@ -61,7 +53,8 @@ pub(crate) async fn run(app: Arc<App>) {
         Ok(Err(error)) => return tracing::error!(%error, "steps that wait for a route are not started"),
         Err(problem) => return tracing::error!(%problem, "steps that wait for a route are not started"),
     };
-    Router { app, client, polls: JoinSet::new(), polled: BTreeSet::new() }.run().await;
+    let router = Router { app: app.clone(), client, polls: JoinSet::new(), polled: BTreeSet::new() };
+    run_passes(&app, router).await;
 }
 
 struct Router {
@@ -80,34 +73,13 @@ enum Readiness {
     Unknown(Box<RoutingTarget>, Duration),
 }
 
-impl Router {
-    async fn run(mut self) {
-        let app = self.app.clone();
-        loop {
-            let begun = Instant::now();
-            let pause = self.look().await.unwrap_or_else(|problem| {
-                tracing::warn!(%problem, "cannot look for steps that wait for a route; retrying");
-                TROUBLE
-            });
-            // Changes during this pause are seen by the next pass.
-            let rest = LOOK_MIN.max(begun.elapsed() * REST_FACTOR);
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = app.stopped() => break,
-            }
-            tokio::select! {
-                () = app.hub.changed_any(Listener::Router) => {}
-                () = app.routing_bell.notified() => {}
-                Some(polled) = self.polls.join_next() => self.note(polled.ok()).await,
-                () = tokio::time::sleep(pause) => {}
-                () = app.stopped() => break,
-            }
-        }
-    }
+impl BackgroundWork for Router {
+    const NOUN: &'static str = "steps that wait for a route";
+    type Ended = Result<TargetPoll, JoinError>;
 
     /// Starts every step whose target is ready. Returns the time until a target must be polled.
     async fn look(&mut self) -> Result<Duration, Problem> {
-        let (mut after, mut pause) = (None, LOOK_EVERY);
+        let (mut after, mut pause) = (None, PASS_EVERY);
         let mut known: BTreeMap<TargetKey, Readiness> = BTreeMap::new();
         loop {
             let page = self.app.followers.look(move |reader| reader.awaited_routes(after, PAGE)).await?;
@@ -133,6 +105,30 @@ impl Router {
         }
     }
 
+    async fn next_change(&mut self) -> Option<Self::Ended> {
+        tokio::select! {
+            () = self.app.hub.changed_any(Listener::Router) => None,
+            () = self.app.routing_bell.notified() => None,
+            Some(polled) = self.polls.join_next() => Some(polled),
+        }
+    }
+
+    /// Stores the result of a poll; the next pass reads it.
+    async fn note(&mut self, polled: Self::Ended) {
+        let Ok(polled) = polled else {
+            // A request panicked; its target is not known.
+            self.polled.clear();
+            return;
+        };
+        self.polled.remove(&(polled.tenant.clone(), polled.kind, polled.name.clone()));
+        let write = RegistryWrite::TargetPolled(Box::new(polled));
+        if let Err(problem) = write_one(&self.app, Entry::Registry(Box::new(write))).await {
+            tracing::warn!(%problem, "the result of a poll is not stored");
+        }
+    }
+}
+
+impl Router {
     async fn readiness(&self, key: &TargetKey) -> Result<Readiness, Problem> {
         let (tenant, kind, name) = key.clone();
         let found = self.app.followers.look(move |reader| reader.target(&tenant, kind, &name)).await?;
@@ -154,20 +150,6 @@ impl Router {
             self.polls.spawn(async move { poll::poll(&client, &egress, &target, &url).await });
         }
         POLL_EVERY
-    }
-
-    /// Stores the result of a poll; the next pass reads it.
-    async fn note(&mut self, polled: Option<TargetPoll>) {
-        let Some(polled) = polled else {
-            // A request panicked; its target is not known.
-            self.polled.clear();
-            return;
-        };
-        self.polled.remove(&(polled.tenant.clone(), polled.kind, polled.name.clone()));
-        let write = RegistryWrite::TargetPolled(Box::new(polled));
-        if let Err(problem) = write_one(&self.app, Entry::Registry(Box::new(write))).await {
-            tracing::warn!(%problem, "the result of a poll is not stored");
-        }
     }
 
     async fn start(&self, route: &AwaitedRoute) -> Result<(), Problem> {

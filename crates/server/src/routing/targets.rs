@@ -1,6 +1,6 @@
 //! Clusters, sandboxes and route groups of a tenant, for their routes.
 
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::host::now;
@@ -195,11 +195,12 @@ impl TargetNoun {
         let write = RegistryWrite::PutTarget(Box::new(target));
         match write_one(app, Entry::Registry(Box::new(write)).audited(audit)).await? {
             Applied::Done => {}
-            _ => {
+            Applied::Conflict => {
                 let message =
                     format!("the tenant has {TARGETS_MAX} of these, which is the maximum; delete some first");
                 return Err(Problem::new(ProblemCode::LimitExceeded, message));
             }
+            other => return Err(unexpected_applied(other)),
         }
         app.routing_bell.notify_one();
         let stored = self.find(app, &caller.tenant, &name).await?;
@@ -213,7 +214,8 @@ impl TargetNoun {
         let audit = caller.audit_entry(&format!("{}.delete", self.audited), name, json!({}));
         match write_one(app, Entry::Registry(Box::new(write)).audited(audit)).await? {
             Applied::Done => Ok(StatusCode::NO_CONTENT),
-            _ => Err(Problem::not_found(self.noun, name)),
+            Applied::Duplicate => Err(Problem::not_found(self.noun, name)),
+            other => Err(unexpected_applied(other)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_store::{Receipt, RunOutcome, RunResult};
+use windlass_views::ExecutionStatus;
 
 /// Maximum bytes of a receipt; the log of the execution has the rest.
 const RECEIPT_MAX: usize = 64 * 1024;
@@ -21,12 +22,15 @@ impl RunEnding {
     }
 
     /// Returns the end of the run; None while its execution runs.
-    pub(super) fn of(execution: &Value, timeout_seconds: u32) -> Option<RunEnding> {
-        let outcome = match execution["status"].as_str()? {
-            "completed" => RunOutcome::Succeeded,
-            "failed" | "partial_success" => RunOutcome::Failed,
-            "cancelled" => RunOutcome::Cancelled,
-            _ => return None,
+    pub(super) fn of(status: ExecutionStatus, execution: &Value, timeout_seconds: u32) -> Option<RunEnding> {
+        let outcome = match status {
+            ExecutionStatus::Completed => RunOutcome::Succeeded,
+            ExecutionStatus::Failed | ExecutionStatus::PartialSuccess => RunOutcome::Failed,
+            ExecutionStatus::Cancelled => RunOutcome::Cancelled,
+            ExecutionStatus::Queued
+            | ExecutionStatus::Initializing
+            | ExecutionStatus::Running
+            | ExecutionStatus::Paused => return None,
         };
         let error = &execution["errors"][0];
         // The response of a program or a server is the output of a success, and part of the error of a failure.
@@ -91,22 +95,20 @@ fn receipt(kind: &str, content_type: &str, body: &str) -> Receipt {
 mod tests {
     use super::*;
 
-    fn ending(execution: Value) -> Option<RunEnding> {
-        RunEnding::of(&execution, 5)
+    fn failed(execution: Value) -> RunEnding {
+        RunEnding::of(ExecutionStatus::Failed, &execution, 5).expect("a failed execution has ended")
     }
 
     #[test]
     fn a_running_execution_has_no_outcome() {
-        for status in ["queued", "running", "paused"] {
-            assert_eq!(ending(json!({ "status": status })), None, "{status}");
+        for status in [ExecutionStatus::Queued, ExecutionStatus::Running, ExecutionStatus::Paused] {
+            assert_eq!(RunEnding::of(status, &json!({}), 5), None, "{status:?}");
         }
     }
 
     #[test]
     fn a_timeout_is_a_failure_with_its_own_words() {
-        let failed =
-            ending(json!({ "status": "failed", "errors": [{ "code": TIMEOUT_CODE, "message": "x" }] }))
-                .unwrap();
+        let failed = failed(json!({ "errors": [{ "code": TIMEOUT_CODE, "message": "x" }] }));
         assert_eq!(failed.outcome, RunOutcome::Failed);
         assert_eq!(failed.result.error_text.as_deref(), Some("execution timed out after 5s"));
     }
@@ -114,9 +116,7 @@ mod tests {
     #[test]
     fn the_answer_of_a_program_is_kept_after_a_failure_too() {
         let details = json!({ "exit_code": 3, "stdout": "out", "stderr": "x".repeat(RECEIPT_MAX + 1) });
-        let failed =
-            ending(json!({ "status": "failed", "errors": [{ "message": "it broke", "details": details }] }));
-        let result = failed.unwrap().result;
+        let result = failed(json!({ "errors": [{ "message": "it broke", "details": details }] })).result;
         assert_eq!((result.exit_code, result.error_text.as_deref()), (Some(3), Some("it broke")));
         let sizes: Vec<usize> = result.receipts.iter().map(|receipt| receipt.body.len()).collect();
         assert_eq!(sizes, [3, RECEIPT_MAX]);

@@ -205,7 +205,8 @@ impl Work {
         let (caller, timeout_seconds) = (self.caller("schedule".to_owned()), started.timeout_seconds);
         let id = execution_id(started.execution);
         let viewed = view_execution(&self.app, &caller, &id, move |loaded| {
-            RunEnding::of(&json!(loaded.response()), timeout_seconds)
+            let execution = loaded.response();
+            RunEnding::of(execution.status, &json!(execution), timeout_seconds)
         });
         match viewed.await {
             Err(problem) if problem.status() == StatusCode::NOT_FOUND => {

@@ -179,7 +179,9 @@ impl EvidenceProjection {
             FiringChange::Done { metadata, .. } | FiringChange::Failed { metadata, .. } => {
                 tries_of(metadata.as_ref())
             }
-            _ => Vec::new(),
+            any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded
+                AwaitingManual CompletedManually Noted Dropped LoopStarted IterationStarted
+                IterationEnded ChildStarted ChildPaused ChildReturned AgentDecided Routed] => Vec::new(),
         };
         if matches!(change, FiringChange::Failed { .. }) {
             tries.pop();
@@ -218,8 +220,10 @@ impl EvidenceProjection {
             // The attempt has ended; an approval attempts nothing.
             FiringChange::AwaitingManual { times, .. } => match net.step(firing.step).work {
                 Work::Approval { .. } => None,
-                _ => action(Outcome::WaitingForManualCompletion, None, times.as_ref())
-                    .map(Evidence::not_terminal),
+                any_of![Work: Pure Task Child Delay] => {
+                    action(Outcome::WaitingForManualCompletion, None, times.as_ref())
+                        .map(Evidence::not_terminal)
+                }
             },
             FiringChange::CompletedManually { note, .. } => {
                 action(manual(&note.outcome), None, None).map(|entry| entry.by_person(note))

@@ -17,8 +17,6 @@ use windlass_protocol::{
     Beat, Call, LEASE_TTL_MS, Order, Register, Registered, Reply, Report, SessionId, Unit, Verdict, Work,
 };
 
-pub const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
-
 /// Time after which an unanswered heartbeat is repeated: one lost message must not lose the leases.
 pub const BEAT_AGAIN_MS: u64 = 2_000;
 

@@ -9,6 +9,8 @@ use windlass_protocol::{
 };
 use windlass_worker::session::*;
 
+const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
+
 pub fn unit(run: u64, fence: u64) -> Unit {
     Unit { execution: 1, run, fence }
 }

@@ -10,7 +10,9 @@ use crate::{format, ids};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
-use windlass_kernel::{Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState};
+use windlass_kernel::{
+    Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState, any_of,
+};
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::{open_store, seed};
 use windlass_store::sqlite::Sqlite;
@@ -172,7 +174,9 @@ fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
             Ok(())
         }
         Ok(Answer::Refused(refusal)) => anyhow::bail!("{shown} cannot be cancelled: {refusal}"),
-        Ok(other) => anyhow::bail!("{shown} cannot be cancelled: {other:?}"),
+        Ok(any_of![Answer: Defined Started Rested Reply Kept Load Group Stopping]) => {
+            anyhow::bail!("{shown} cannot be cancelled: the engine returned an unexpected answer")
+        }
         Err(Fatal::Store(error @ (StoreError::Undecodable(_) | StoreError::Unreadable { .. }))) => {
             say(&format!("{error}"));
             abandoned(&mut held)

@@ -3,13 +3,13 @@
 use super::watch::Watching;
 use crate::api::{Client, follow};
 use crate::commands::report::print_json;
+use crate::follow::{FollowedItem, FollowedRecord};
 use crate::ids;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::Net;
-use windlass_server::follow::{FollowedItem, FollowedRecord};
 use windlass_views::{EventProjection, Projection as _, label};
 
 /// Show the events of an execution, by their public names

@@ -3,6 +3,7 @@
 use super::watch::Watching;
 use crate::api::{Client, follow};
 use crate::commands::report::{known_step, print_json};
+use crate::follow::{FollowedItem, LogLine};
 use crate::format::log_line;
 use crate::ids;
 use crate::text::Colours;
@@ -13,7 +14,6 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
-use windlass_server::follow::{FollowedItem, LogLine};
 use windlass_views::{execution_id, time};
 
 /// Show the output of the steps

@@ -2,7 +2,7 @@
 
 mod run;
 
-use super::report::print_json;
+use super::report::{print_json, print_pretty, text};
 use super::schedules::{CAMEL_CASE, read_pages};
 use super::source::Source;
 use crate::api::{ApiTarget, Client, Need};
@@ -94,10 +94,6 @@ impl Plans {
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
-}
-
 fn create(client: &Client, source: &Source) -> anyhow::Result<Value> {
     Ok(client.json(client.request(Method::POST, &["plans"]).definition(&source.text))?)
 }
@@ -163,10 +159,7 @@ impl List {
 impl Get {
     fn run(&self, client: &Client) -> anyhow::Result<()> {
         let plan = get(client, &self.id)?;
-        match self.json {
-            true => print_json(&plan),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&plan)?)?),
-        }
+        print_pretty(self.json, &plan)
     }
 }
 

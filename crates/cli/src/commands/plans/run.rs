@@ -1,8 +1,8 @@
 //! `windlass plans run`
 
-use super::{create, get, text};
+use super::{create, get};
 use crate::api::{ApiError, Client};
-use crate::commands::report::print_json;
+use crate::commands::report::{print_json, text};
 use crate::commands::source::Source;
 use crate::exit::{self, Usage};
 use crate::format::plain;

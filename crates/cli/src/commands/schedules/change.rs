@@ -2,10 +2,10 @@
 
 use super::find;
 use crate::api::Client;
-use crate::commands::report::print_json;
+use crate::commands::report::{print_json, text};
 use crate::progress::say;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{Write, stdout};
 
 /// Stop planning occurrences until the schedule is resumed
@@ -53,10 +53,6 @@ pub struct Delete {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
 }
 
 impl Pause {

@@ -1,8 +1,7 @@
 //! `windlass schedules create`: creates a schedule from a file, or for a definition from options.
 
-use super::change::text;
 use crate::api::Client;
-use crate::commands::report::print_json;
+use crate::commands::report::{print_json, text};
 use crate::commands::run::Inputs;
 use crate::commands::source::Source;
 use crate::exit::Usage;

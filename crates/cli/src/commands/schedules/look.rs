@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::api::Client;
-use crate::commands::report::print_json;
+use crate::commands::report::{print_json, print_pretty, text};
 use crate::format::plain;
 use serde_json::{Value, json};
 use std::io::{Write, stdout};
@@ -83,10 +83,6 @@ pub fn read_pages(
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or("-")
-}
-
 impl List {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let enabled = self.enabled.map(|enabled| enabled.to_string());
@@ -114,10 +110,7 @@ impl Get {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let id = find(client, &self.schedule)?;
         let schedule = client.get(&["schedules", &id], &[])?;
-        match self.json {
-            true => print_json(&schedule),
-            false => Ok(writeln!(stdout(), "{}", serde_json::to_string_pretty(&schedule)?)?),
-        }
+        print_pretty(self.json, &schedule)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::api::{Client, list_workflows};
-use crate::commands::report::print_json;
+use crate::commands::report::{print_json, text};
 use crate::format::{plain, since};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -125,8 +125,4 @@ impl Versions {
         }
         Ok(())
     }
-}
-
-fn text<'v>(workflow: &'v Value, key: &str) -> &'v str {
-    workflow[key].as_str().unwrap_or("-")
 }

@@ -8,12 +8,10 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::{Expr, Read, Template};
 use windlass_kernel::net::LoopKind;
-use windlass_protocol::{Key, Task};
+use windlass_protocol::{CHILD_KIND, Key, Task};
 
 /// Requests of a pipeline.
 const ROOT: &str = "keychain";
-/// Inputs of another execution, which are stored with it.
-const CHILD: &str = "playbook";
 
 /// Entries of a keychain. Every read of one is looked for among all of them.
 const ENTRIES_MAX: usize = 1_000;
@@ -27,7 +25,7 @@ pub(in crate::playbook) fn check(playbook: &Playbook, problems: &mut Problems) {
         for task in &step.tasks {
             let read = read_by_config(&task.task);
             check_declared(&read, &keys, &task.at, problems);
-            if task.task.kind == CHILD && read.iter().any(|read| read.root == ROOT) {
+            if task.task.kind == CHILD_KIND && read.iter().any(|read| read.root == ROOT) {
                 forbidden(&task.at, "inputs of another playbook", problems);
             }
             if read_by_rules(&task.task).iter().any(|read| read.root == ROOT) {
@@ -147,7 +145,7 @@ fn forbidden(at: &Range<usize>, place: &str, problems: &mut Problems) {
 fn lone_child(playbook: &Playbook, problems: &mut Problems) {
     let Some(step) = playbook.entry().filter(|_| !playbook.keychain.is_empty()) else { return };
     if let [task] = &step.tasks[..]
-        && task.task.kind == CHILD
+        && task.task.kind == CHILD_KIND
     {
         let message = format!(
             "step `{}` begins the playbook with another one, before the keychain is resolved",

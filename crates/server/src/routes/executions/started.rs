@@ -105,8 +105,7 @@ impl Finished {
 /// The newest firing of a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeResult {
-    #[schema(value_type = NodeStatus)]
-    status: &'static str,
+    status: NodeStatus,
     /// The output: any JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]

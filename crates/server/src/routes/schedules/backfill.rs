@@ -1,7 +1,7 @@
 //! Runs of occurrences in the past.
 
 use super::{TAG, find, queue_full, store_audited};
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
 use crate::host::now;
@@ -82,7 +82,8 @@ pub(super) async fn backfill_schedule(
     match store_audited(&app, &caller, write, ("schedule.backfill", &id, details)).await? {
         Applied::Done => Ok(Json(Backfilled { occurrences, created })),
         Applied::Conflict => Err(queue_full()),
-        _ => Err(Problem::not_found("schedule", &id)),
+        Applied::Duplicate => Err(Problem::not_found("schedule", &id)),
+        other => Err(unexpected_applied(other)),
     }
 }
 

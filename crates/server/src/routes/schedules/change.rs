@@ -1,7 +1,7 @@
 //! Creation, changes and deletion of schedules.
 
 use super::{ScheduleView, TAG, changed_meanwhile, find, store_audited};
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::host::now;
@@ -78,9 +78,12 @@ pub(super) async fn create_schedule(
     let write = ScheduleWrite::Create(Box::new(schedule.clone()));
     match store_audited(&app, &caller, write, ("schedule.create", &id, json!({ "name": spec.name }))).await? {
         Applied::Done => Ok((StatusCode::CREATED, Json(ScheduleView::of(&schedule)?))),
-        _ => {
+        refused => {
             delete_definition(&app, &caller, schedule.definition).await?;
-            Err(name_is_taken(&spec.name))
+            Err(match refused {
+                Applied::Taken => name_is_taken(&spec.name),
+                other => unexpected_applied(other),
+            })
         }
     }
 }
@@ -243,7 +246,8 @@ async fn change(
             return Err(match refused {
                 Applied::Taken => name_is_taken(&spec.name),
                 Applied::Duplicate => Problem::not_found("schedule", &id),
-                _ => changed_meanwhile(),
+                Applied::Conflict => changed_meanwhile(),
+                other => unexpected_applied(other),
             });
         }
     }
@@ -277,7 +281,8 @@ pub(super) async fn delete_schedule(
         Applied::Conflict => {
             return Err(Problem::conflict("a run of the schedule is active; cancel it or wait for its end"));
         }
-        _ => return Err(Problem::not_found("schedule", &id)),
+        Applied::Duplicate => return Err(Problem::not_found("schedule", &id)),
+        other => return Err(unexpected_applied(other)),
     }
     delete_definition(&app, &caller, stored.definition).await?;
     Ok(Json(DeletedSchedule { deleted: true, id }))

@@ -1,7 +1,7 @@
 //! Pause, resume and trigger.
 
 use super::{TAG, changed_meanwhile, find, queue_full, store_audited};
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
 use crate::host::now;
@@ -105,7 +105,9 @@ async fn switch(
     let write = ScheduleWrite::Change { schedule: Box::new(schedule), keeps_times: false };
     match store_audited(app, caller, write, (action, &id, json!({}))).await? {
         Applied::Done => Ok(Json(answer)),
-        _ => Err(changed_meanwhile()),
+        Applied::Conflict => Err(changed_meanwhile()),
+        Applied::Duplicate => Err(Problem::not_found("schedule", &id)),
+        other => Err(unexpected_applied(other)),
     }
 }
 
@@ -173,6 +175,7 @@ pub(super) async fn trigger_schedule(
     match store_audited(&app, &caller, write, does).await? {
         Applied::Done => Ok(Json(triggered)),
         Applied::Conflict => Err(queue_full()),
-        _ => Err(Problem::not_found("schedule", &id)),
+        Applied::Duplicate => Err(Problem::not_found("schedule", &id)),
+        other => Err(unexpected_applied(other)),
     }
 }

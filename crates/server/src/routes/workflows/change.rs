@@ -3,7 +3,7 @@
 use super::create::{Copies, changed_meanwhile, register};
 use super::source::{Text, storable};
 use super::{Registered, StatusName, WorkflowView, current, tagged};
-use crate::app::App;
+use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
 use crate::definitions::Current;
@@ -12,6 +12,7 @@ use crate::ids;
 use crate::plans::DIALECT;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routing::targets::write_one;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -126,10 +127,11 @@ async fn store_change(
 ) -> Result<(), Problem> {
     let workflow = current(app, caller, id).await?.workflow.id;
     let audit = caller.audit_entry(action, &windlass_views::workflow_id(workflow.0), details);
-    let applied = app.store_entries(vec![entry.audited(audit)]).await?;
+    let applied = write_one(app, entry.audited(audit)).await?;
     app.definitions.forget(&caller.tenant, workflow);
-    match applied.first() {
-        Some(Applied::Done) => Ok(()),
-        _ => Err(Problem::not_found("workflow", id)),
+    match applied {
+        Applied::Done => Ok(()),
+        Applied::Duplicate => Err(Problem::not_found("workflow", id)),
+        other => Err(unexpected_applied(other)),
     }
 }

@@ -1,7 +1,7 @@
 //! Follows an execution from outside its engine: records and log lines as they are written to the disk, in the order in
 //! which they happened.
 
-use crate::trail::{Chunk, Trail};
+use crate::api::ApiJournal;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,13 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 use windlass_kernel::{Execution, ExecutionId, Millis, Net, Path, Record, RunId};
 use windlass_protocol::{Level, Stream};
+use windlass_server::trail::Chunk;
 use windlass_store::Position;
 use windlass_views::{
     ExecutionChange, FiringChange, Leases, Occurrence, Timeline, TimelineEntry, execution_id,
 };
 
 pub struct Follower {
-    trail: Box<dyn Trail>,
+    journal: ApiJournal,
     id: ExecutionId,
     net: Net,
     timeline: Timeline,
@@ -57,11 +58,11 @@ pub struct LogLine {
 
 impl Follower {
     /// Begins at the start of its journal.
-    pub fn new(mut trail: Box<dyn Trail>, id: ExecutionId) -> anyhow::Result<Follower> {
-        let Some(spec) = trail.net()? else { bail!("there is no execution {}", execution_id(id)) };
+    pub fn new(mut journal: ApiJournal, id: ExecutionId) -> anyhow::Result<Follower> {
+        let Some(spec) = journal.net()? else { bail!("there is no execution {}", execution_id(id)) };
         let net = Net::new(spec).with_context(|| format!("the net of {} is broken", execution_id(id)))?;
         Ok(Follower {
-            trail,
+            journal,
             id,
             net,
             timeline: Timeline::default(),
@@ -110,7 +111,7 @@ impl Follower {
     fn read(&mut self) -> anyhow::Result<(Vec<FollowedRecord>, Vec<LogLine>)> {
         let (mut records, mut lines) = (Vec::new(), Vec::new());
         loop {
-            let stretch = self.trail.next(self.state().head.version, self.logs)?;
+            let stretch = self.journal.next(self.state().head.version, self.logs)?;
             self.leases = stretch.leases();
             for record in stretch.records {
                 let broken = || format!("the journal of {} is broken", execution_id(self.id));
