@@ -179,7 +179,7 @@ fn listed(headers: &HeaderMap) -> Value {
 fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request) -> Box<Failure> {
     let (class, code) = match status.as_u16() {
         401 => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
-        403 => (ErrorClass::Auth, "PERMISSION_DENIED"),
+        403 => (ErrorClass::Policy, "PERMISSION_DENIED"),
         404 | 410 => (ErrorClass::Validation, "RESOURCE_NOT_FOUND"),
         408 => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
         409 | 412 => (ErrorClass::Conflict, "CONFLICT"),
