@@ -57,7 +57,7 @@ impl Database {
 }
 
 pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
-    failure(ErrorClass::Unknown, "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
+    failure(ErrorClass::Unknown, "DB_NOT_OPENED", format!("the folder of databases cannot be used: {error}"))
 }
 
 /// Counts a folder and its subfolders; links are not followed. Every file counts, because an uncounted kind would have

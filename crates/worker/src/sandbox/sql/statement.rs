@@ -144,7 +144,7 @@ pub(super) fn trouble(error: &rusqlite::Error, statement: &Statement) -> Box<Fai
         }
         (ErrorCode::DiskFull, Some(database)) => database.full(),
         (ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DiskFull, _) => {
-            failure(ErrorClass::Unknown, "DB_CONNECTION", message)
+            failure(ErrorClass::Unknown, "DB_NOT_OPENED", message)
         }
         _ => failure(ErrorClass::Validation, "DB_STATEMENT", message),
     }
