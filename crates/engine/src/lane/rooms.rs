@@ -12,7 +12,7 @@ use windlass_kernel::{Event, Failure};
 use windlass_store::{Letter, StoredMail, Tenant};
 
 /// Failure code of a sub-execution beyond the limit.
-const CODE: &str = "LIMIT_EXCEEDED";
+const CODE: &str = "EXECUTION_LIMIT_EXCEEDED";
 
 /// A beginning of an execution.
 #[derive(Debug)]
