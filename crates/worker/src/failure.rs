@@ -28,6 +28,12 @@ pub(crate) fn timeout(what: &str, limit_ms: u64) -> Box<Failure> {
     failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
 }
 
+/// Returns the failure of a call that was stopped. It is not reported: the unit has ended or has another worker, or
+/// the call failed because of its time limit.
+pub(crate) fn stopped(what: &str) -> Box<Failure> {
+    failure(ErrorClass::Unknown, "STOPPED", format!("{what} was stopped"))
+}
+
 /// Adds the label of the task to the details.
 pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
     match &mut failure.details {

@@ -18,7 +18,7 @@ pub(crate) use meter::Meter;
 pub(crate) use workspace::{Outputs, Workspace};
 
 use crate::claim::Claim;
-use crate::failure::{failure, invalid};
+use crate::failure::{self, failure, invalid};
 use crate::halt::Halt;
 use crate::keychain;
 use crate::pipeline::execution_id;
@@ -214,7 +214,7 @@ impl NodeDesk {
                     )
                     | None => sleep(ASK_AGAIN).await,
                 },
-                _ = halt.pulled() => return Err(failure(ErrorClass::Unknown, "STOPPED", "the agent was stopped")),
+                _ = halt.pulled() => return Err(failure::stopped("the agent")),
             }
         }
     }

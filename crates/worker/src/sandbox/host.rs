@@ -3,7 +3,7 @@
 use super::process::{DONE, FAILED};
 use super::{Job, Limits};
 use crate::command::OwnCommand;
-use crate::failure::failure;
+use crate::failure::{self, failure};
 use crate::halt::Halt;
 use rustix::process::Signal;
 use std::io;
@@ -66,7 +66,7 @@ impl Sandbox {
         bounds: &Bounds,
         mut halt: Halt,
     ) -> Result<Vec<u8>, Box<Failure>> {
-        let stopped = || failure(ErrorClass::Unknown, "CANCELLED", format!("{} was stopped", bounds.what));
+        let stopped = || failure::stopped(bounds.what);
         let place = tokio::select! {
             biased;
             _ = halt.pulled() => return Err(stopped()),

@@ -46,7 +46,7 @@ impl Question {
         let mut kept = Vec::new();
         for (index, item) in self.items.into_iter().enumerate() {
             if index % BREATH == 0 && halt.is_pulled() {
-                return Err(failure(ErrorClass::Policy, "CANCELLED", "filter was stopped"));
+                return Err(failure::stopped("filter"));
             }
             scope.insert("index".to_owned(), json!(index));
             scope.insert(self.iterator.clone(), item);

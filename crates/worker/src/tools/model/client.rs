@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::answer::{Answer, Pieces, whole};
-use crate::failure::{failure, shown};
+use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::node::NodeDesk;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
@@ -36,7 +36,7 @@ impl Model {
     ) -> Result<Answer, Box<Failure>> {
         tokio::select! {
             biased;
-            _ = halt.pulled() => Err(failure(ErrorClass::Unknown, "CANCELLED", "the request to the model was stopped")),
+            _ = halt.pulled() => Err(failure::stopped("the request to the model")),
             answer = self.answered(body, desk, node) => {
                 let answer = answer?;
                 node.meter.add(TOKENS_USED, answer.usage.total);
