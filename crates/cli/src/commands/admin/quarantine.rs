@@ -10,7 +10,9 @@ use crate::{format, ids};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
-use windlass_kernel::{Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState};
+use windlass_kernel::{
+    Cancel as Cancelling, ChildResult, ErrorClass, ExecutionId, Failure, Input, Outcome, RunState,
+};
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::{open_store, seed};
 use windlass_store::sqlite::Sqlite;
@@ -201,7 +203,11 @@ fn notify_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> any
         _ => None,
     });
     let Some((run, fence)) = waits.next() else { return Ok(None) };
-    let failure = Some(Failure::of_code(CANCELLED, "the execution was abandoned while it was quarantined"));
+    let failure = Some(Failure::new(
+        ErrorClass::Policy,
+        CANCELLED,
+        "the execution was abandoned while it was quarantined",
+    ));
     let result = ChildResult { outcome: Outcome::Cancelled, output: Default::default(), failure };
     let letter = Letter::Input(Input::ChildEnded { run, fence, child, result });
     Ok(Some(Write::Accept(Mail { to: parent, letter, answered: false, at: now() })))
