@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Node, Reply, TOO_DEEP, Work, is_too_deep,
+    AgentAnswer, AgentAsk, AgentCall, Call, Failure, Node, Reply, TOO_DEEP, Work, codes, is_too_deep,
 };
 
 /// Prefix of a key of the state, in the context of the execution.
@@ -225,8 +225,7 @@ impl NodeDesk {
     }
 
     async fn ask(&self, ask: Ask, heard: oneshot::Receiver<()>) -> Result<(), Box<Failure>> {
-        let stopped =
-            || failure(ErrorClass::Unknown, "STOPPED", "the work was stopped, so its state is not stored");
+        let stopped = || failure(codes::STOPPED, "the work was stopped, so its state is not stored");
         self.asks.send(ask).await.map_err(|_| stopped())?;
         heard.await.map_err(|_| stopped())
     }
