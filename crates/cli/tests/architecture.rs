@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use windlass_protocol::FailureCode;
 
 /// Crates of the workspace that a crate may use. A new crate needs a row.
 const USES: [(&str, &[&str]); 18] = [
@@ -159,6 +160,42 @@ fn the_kernel_stays_small() {
         lines <= KERNEL_LINES_MAX,
         "the kernel has {lines} lines of code without tests, more than {KERNEL_LINES_MAX}: look for a model that needs fewer"
     );
+}
+
+/// Source files that may spell a code of failures, and why.
+const SPELLED: [(&str, &str); 4] = [
+    ("failure/src/codes.rs", "the catalogue"),
+    ("server/src/problem.rs", "codes of requests that are refused, some of which have the same names"),
+    ("store/src/conformance/", "tests"),
+    ("store/src/golden/", "tests"),
+];
+
+#[test]
+fn codes_of_failures_are_constants_and_each_is_reported() {
+    let crates = USES.iter().map(|(name, _)| *name).filter(|name| *name != "sim");
+    let files: Vec<(String, String)> = crates.flat_map(sources).map(without_tests).collect();
+    let is_spelled = |code: FailureCode, file: &str, text: &str| {
+        let may = SPELLED.iter().any(|(place, _)| file.starts_with(place));
+        !may && text.contains(&format!("\"{}\"", code.name()))
+    };
+    let mut found = Vec::new();
+    for code in FailureCode::all() {
+        let places = files.iter().filter(|(file, text)| is_spelled(code, file, text));
+        found.extend(places.map(|(file, _)| format!("{file}: \"{0}\" is `codes::{0}`", code.name())));
+        let constant = format!("codes::{}", code.name());
+        if !files.iter().any(|(_, text)| contains_word(text, &constant)) {
+            found.push(format!("`{constant}` is reported nowhere"));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A source file without its tests.
+fn without_tests((file, text): (String, String)) -> (String, String) {
+    let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
+    let end = if is_test { Some(0) } else { text.find("#[cfg(test)]\nmod tests {") };
+    let text = text[..end.unwrap_or(text.len())].to_owned();
+    (file, text)
 }
 
 /// Names of what opens stored secrets. A process that runs steps gets values of the unit at hand and nothing else (K9).

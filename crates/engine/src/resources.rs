@@ -1,7 +1,7 @@
 //! Resources that workers reach through the engine and that the engine does not hold itself.
 
 use std::fmt::Debug;
-use windlass_protocol::{ErrorClass, Failure, NoRoom, ResourceAsk, ResourceReply, Rights, Variables};
+use windlass_protocol::{Failure, NoRoom, ResourceAsk, ResourceReply, Rights, Variables, codes};
 use windlass_store::{Tenant, WorkflowId};
 
 /// Serves secrets, rights, large values and memories to units that workers hold. The lane has checked the fence, and the
@@ -44,8 +44,7 @@ impl Resources for NoResources {
             ResourceAsk::OpenSecret { .. }
             | ResourceAsk::PutArtifact { .. }
             | ResourceAsk::StoreMemory { .. } => ResourceReply::Failed(Failure::new(
-                ErrorClass::Validation,
-                "RESOURCE_NOT_FOUND",
+                codes::RESOURCE_NOT_FOUND,
                 "this engine stores no secrets and no values",
             )),
         }

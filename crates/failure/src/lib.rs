@@ -1,5 +1,9 @@
 //! Failures of work: one taxonomy for the kernel, the workers and all dialects.
 
+pub mod codes;
+
+pub use codes::FailureCode;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,19 +40,11 @@ impl ErrorClass {
         }
     }
 
-    /// Returns the class of a documented code, or `Unknown` for any other.
+    /// Returns the class of a code that the program of a step, a person or a definition chose: that of the reserved
+    /// code, or `Unknown` for any other text.
     #[must_use]
     pub fn of_code(code: &str) -> ErrorClass {
-        match code {
-            "NETWORK_TIMEOUT" => ErrorClass::Timeout,
-            "RATE_LIMIT_EXCEEDED" => ErrorClass::RateLimit,
-            "SERVICE_UNAVAILABLE" | "AI_MODEL_BUSY" | "PROVIDER_ERROR" => ErrorClass::Transient5xx,
-            "CONNECTION_RESET" | "CONNECTION_REFUSED" | "DNS_FAILED" | "WORKER_LOST" => ErrorClass::Transport,
-            "VALIDATION_ERROR" | "INVALID_CONFIGURATION" | "RESOURCE_NOT_FOUND" => ErrorClass::Validation,
-            "PERMISSION_DENIED" => ErrorClass::Policy,
-            "AUTHENTICATION_FAILED" => ErrorClass::Auth,
-            _ => ErrorClass::Unknown,
-        }
+        FailureCode::find_reserved(code).map_or(ErrorClass::Unknown, FailureCode::class)
     }
 
     /// Returns whether the class alone decides about a retry; `None` leaves it to the policy and the error's own
@@ -140,14 +136,20 @@ pub struct PublicError<'f> {
 }
 
 impl Failure {
-    /// Creates a failure whose class is derived from its code.
     #[must_use]
-    pub fn of_code(code: &str, message: impl Into<String>) -> Failure {
-        Failure::new(ErrorClass::of_code(code), code, message)
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Failure {
+        Failure::of_class(code.class(), code.name(), message)
     }
 
+    /// Creates a failure with a code that the program of a step or a definition chose.
     #[must_use]
-    pub fn new(class: ErrorClass, code: &str, message: impl Into<String>) -> Failure {
+    pub fn of_code(code: &str, message: impl Into<String>) -> Failure {
+        Failure::of_class(ErrorClass::of_code(code), code, message)
+    }
+
+    /// Creates a failure with a chosen code whose class is known otherwise.
+    #[must_use]
+    pub fn of_class(class: ErrorClass, code: &str, message: impl Into<String>) -> Failure {
         Failure {
             class,
             code: code.into(),
@@ -157,6 +159,11 @@ impl Failure {
             details: Value::Null,
             facts: FailureFacts::default(),
         }
+    }
+
+    #[must_use]
+    pub fn has_code(&self, code: FailureCode) -> bool {
+        self.code == code.name()
     }
 
     /// Returns the failure of an execution that ends because this step failed.
@@ -199,33 +206,4 @@ impl PublicError<'_> {
         // Keys are strings and the details are JSON already, so this cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
-}
-
-/// Codes of failures that the kernel and the tools report.
-pub mod codes {
-    /// The server closed the connection, or answered with something else than the protocol.
-    pub const CONNECTION_RESET: &str = "CONNECTION_RESET";
-    /// No program listens at the address.
-    pub const CONNECTION_REFUSED: &str = "CONNECTION_REFUSED";
-    /// The name of the host has no address, or could not be resolved.
-    pub const DNS_FAILED: &str = "DNS_FAILED";
-    pub const ATTEMPT_TIMEOUT: &str = "NETWORK_TIMEOUT";
-    pub const EXECUTION_TIMEOUT: &str = "EXECUTION_TIMEOUT";
-    pub const ROUTING_TIMEOUT: &str = "ROUTING_TIMEOUT";
-    pub const GATE_TIMEOUT: &str = "GATE_TIMEOUT";
-    pub const MANUAL_TIMEOUT: &str = "MANUAL_TIMEOUT";
-    pub const REFERENCE: &str = "REFERENCE_NOT_AVAILABLE";
-    pub const EXPRESSION: &str = "EXPRESSION_ERROR";
-    pub const LIMIT: &str = "LIMIT_EXCEEDED";
-    pub const WORKER_LOST: &str = "WORKER_LOST";
-    pub const CANCELLED: &str = "CANCELLED";
-    pub const REJECTED: &str = "REJECTED";
-    /// A separation-of-duties constraint refused the answer of a person.
-    pub const POLICY_VIOLATION: &str = "POLICY_VIOLATION";
-    pub const NO_NEXT: &str = "NO_NEXT";
-    pub const CONTEXT_CONFLICT: &str = "CONTEXT_CONFLICT";
-    pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";
-    pub const ITERATION_FAILED: &str = "ITERATION_FAILED";
-    pub const CHILD_FAILED: &str = "CHILD_FAILED";
-    pub const UPLOAD_FAILED: &str = "UPLOAD_FAILED";
 }

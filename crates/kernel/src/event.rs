@@ -515,7 +515,7 @@ impl Record {
                 let result = output.clone().map_or_else(failed, |output| WorkResult::Done { output });
                 // A write that conflicted or was too large was not stored.
                 let is_kept =
-                    ![codes::CONTEXT_CONFLICT, codes::CONTEXT_TOO_LARGE].contains(&failure.code.as_str());
+                    !failure.has_code(codes::CONTEXT_CONFLICT) && !failure.has_code(codes::CONTEXT_TOO_LARGE);
                 (run, fence, Answer::Report { result, patch: is_kept.then(|| patch.clone()) })
             }
             Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {

@@ -49,4 +49,4 @@ pub use phase::{Move, Outcome, Phase};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
 pub use windlass_expr::{has_templates, overlay, with_defaults};
-pub use windlass_failure::{ErrorClass, Failure, FailureFacts, FailureSite, codes};
+pub use windlass_failure::{ErrorClass, Failure, FailureCode, FailureFacts, FailureSite, codes};

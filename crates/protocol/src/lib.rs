@@ -30,9 +30,8 @@ pub use resource::{
     ResourceReply, Rights, SecretValue, Variables, WorkerRules,
 };
 pub use tools::{CHILD_KIND, COMMON_FIELDS, Tool, ToolField, ToolRow, WORKER_KIND, field, idle};
-pub use windlass_failure::{ErrorClass, Failure, FailureFacts, FailureSite, codes};
+pub use windlass_failure::{ErrorClass, Failure, FailureCode, FailureFacts, FailureSite, codes};
 pub use work::{
     Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned, Scope,
-    SessionId, Stream, TOO_DEEP, TOO_DEEP_CODE, TaskTry, Unit, VALUE_DEPTH_MAX, Work, idempotency_key,
-    is_too_deep,
+    SessionId, Stream, TOO_DEEP, TaskTry, Unit, VALUE_DEPTH_MAX, Work, idempotency_key, is_too_deep,
 };

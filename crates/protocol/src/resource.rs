@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
-use windlass_failure::{ErrorClass, Failure};
+use windlass_failure::{Failure, codes};
 use zeroize::Zeroizing;
 
 /// Request of a unit that a worker holds.
@@ -229,8 +229,8 @@ impl NoRoom {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            NoRoom::Quota(message) => Failure::new(ErrorClass::Policy, "QUOTA_EXCEEDED", message),
-            NoRoom::Disk(message) => Failure::new(ErrorClass::Transport, "DISK_FULL", message),
+            NoRoom::Quota(message) => Failure::new(codes::QUOTA_EXCEEDED, message),
+            NoRoom::Disk(message) => Failure::new(codes::DISK_FULL, message),
         }
     }
 }

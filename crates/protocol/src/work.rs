@@ -303,9 +303,6 @@ pub const VALUE_DEPTH_MAX: usize = 100;
 /// Message for a value that is nested too deep.
 pub const TOO_DEEP: &str = "a value is nested more than 100 deep, which is the limit: return a flatter one";
 
-/// Code of the failure of a step with such a value.
-pub const TOO_DEEP_CODE: &str = "VALUE_TOO_DEEP";
-
 /// Returns whether a value is nested deeper than the limit.
 #[must_use]
 pub fn is_too_deep(value: &Value) -> bool {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::{Artifact, key_of};
 use windlass_engine::{ResourceRequest, Resources};
 use windlass_protocol::{
-    Body, BodyFile, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply,
-    RoutingTarget, SecretValue,
+    Body, BodyFile, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, RoutingTarget,
+    SecretValue, codes,
 };
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
@@ -65,21 +65,21 @@ impl FolderResources {
             None if key_of(&bytes) == key => self.artifacts.keep(tenant, &Artifact { key, bytes }),
             None => return Err(cut_off(length)),
         };
-        let added = added.map_err(|error| large_value("ARTIFACT_NOT_KEPT", "stored", &error))?;
+        let added = added.map_err(|error| not_kept(&error))?;
         self.usages.add_artifacts(tenant, added);
         Ok(ResourceReply::Stored)
     }
 
     fn get(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
         let read = self.artifacts.fetch_missing(tenant, key).and_then(|()| self.artifacts.read(tenant, key));
-        let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
+        let read = read.map_err(|error| not_read(&error))?;
         Ok(ResourceReply::Artifact(read.map(Body::from)))
     }
 
     fn get_file(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
         let found =
             self.artifacts.fetch_missing(tenant, key).and_then(|()| self.artifacts.find_file(tenant, key));
-        let found = found.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
+        let found = found.map_err(|error| not_read(&error))?;
         let body = |(file, length)| Body::of_file(length, BodyFile::Shared(file));
         Ok(ResourceReply::Artifact(found.map(body)))
     }
@@ -95,9 +95,10 @@ impl FolderResources {
             return Ok(ResourceReply::RoutingKey(target.routing_key.clone()));
         };
         let mut reader = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = reader
-            .target(tenant, kind, name)
-            .map_err(|error| large_value("TARGET_NOT_READ", "read", &error))?;
+        let found = reader.target(tenant, kind, name).map_err(|error| {
+            let message = format!("`{name}`, which the step is routed to, cannot be read: {error}");
+            Box::new(Failure::new(codes::TARGET_NOT_READ, message))
+        })?;
         Ok(ResourceReply::RoutingKey(found.and_then(|target| target.routing_key)))
     }
 
@@ -123,14 +124,17 @@ fn memory(stored: StoredMemory) -> Result<Memory, Box<Failure>> {
     Ok(Memory { key: stored.key, value, at: stored.at.0 })
 }
 
-fn large_value(code: &str, done: &str, error: &StoreError) -> Box<Failure> {
-    let message = format!("a large value cannot be {done}: {error}");
-    Box::new(Failure::new(ErrorClass::Transport, code, message))
+fn not_kept(error: &StoreError) -> Box<Failure> {
+    Box::new(Failure::new(codes::ARTIFACT_NOT_KEPT, format!("a large value cannot be stored: {error}")))
+}
+
+fn not_read(error: &StoreError) -> Box<Failure> {
+    Box::new(Failure::new(codes::ARTIFACT_NOT_READ, format!("a large value cannot be read: {error}")))
 }
 
 fn cut_off(length: u64) -> Box<Failure> {
     let message = format!("a large value of {length} bytes arrived incomplete");
-    Box::new(Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message))
+    Box::new(Failure::new(codes::ARTIFACT_NOT_KEPT, message))
 }
 
 fn no_workflow() -> Box<Failure> {
@@ -139,6 +143,6 @@ fn no_workflow() -> Box<Failure> {
 
 fn no_memory(why: &str) -> Box<Failure> {
     let message = format!("memories cannot be used: {why}");
-    let failure = Failure::new(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", message);
+    let failure = Failure::new(codes::MEMORY_UNAVAILABLE, message);
     Box::new(Failure { retryable: Some(true), ..failure })
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 use windlass_secrets::{
     KEY_VARIABLE, Keyring, Marks, MasterKeys, Sealed, SealedError, SecretId, Zeroizing, check_name,
     check_value, open, rewrap, seal,
@@ -345,15 +345,14 @@ impl SharedVault {
     ) -> Result<Zeroizing<String>, Box<Failure>> {
         let missing = || {
             let message = format!("there is no secret `{name}`: store it with `windlass secrets set {name}`");
-            Box::new(Failure::new(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message))
+            Box::new(Failure::new(codes::RESOURCE_NOT_FOUND, message))
         };
         if is_own(name) {
             return Err(missing());
         }
         let opened = self.lock().open(tenant, name);
-        let unusable = |error: anyhow::Error| {
-            Box::new(Failure::new(ErrorClass::Auth, "SECRET_UNUSABLE", format!("{error:#}")))
-        };
+        let unusable =
+            |error: anyhow::Error| Box::new(Failure::new(codes::SECRET_UNUSABLE, format!("{error:#}")));
         opened.map_err(unusable)?.ok_or_else(missing)
     }
 

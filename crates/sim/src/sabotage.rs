@@ -345,7 +345,7 @@ fn use_attempt(records: &mut Vec<Record>) {
     let Some(position) = position else { return };
     let at = records[position].at;
     if let Event::Lost { run, fence, .. } = records[position].event {
-        let failure = Box::new(Failure::of_code("WORKER_LOST", "lost"));
+        let failure = Box::new(Failure::new(codes::WORKER_LOST, "lost"));
         records.truncate(position);
         let event = Event::RetryScheduled {
             run,

@@ -157,12 +157,8 @@ fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Opt
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
             let why = history.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
             let failure = match failed_inside(net, history, firing) {
-                true => Failure::new(
-                    ErrorClass::Unknown,
-                    codes::ITERATION_FAILED,
-                    format!("an iteration failed: {why}"),
-                ),
-                false => Failure::new(ErrorClass::Policy, codes::CANCELLED, why),
+                true => Failure::new(codes::ITERATION_FAILED, format!("an iteration failed: {why}")),
+                false => Failure::new(codes::CANCELLED, why),
             };
             Some(error(&failure, site, firing.ended_at?, debug))
         }
@@ -181,7 +177,7 @@ fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
             && inner.path.0.starts_with(&firing.path.0)
             && around(inner.step).any(|step| step == firing.step)
     };
-    let stopped = history.failure.as_ref().is_some_and(|(failure, _)| failure.code == codes::CANCELLED);
+    let stopped = history.failure.as_ref().is_some_and(|(failure, _)| failure.has_code(codes::CANCELLED));
     !stopped && net.step(firing.step).repeat.is_some() && history.whole().any(failed)
 }
 
@@ -213,17 +209,17 @@ pub fn error(failure: &Failure, site: Option<FailureSite<'_>>, at: Millis, debug
 /// Returns the document's category of an error.
 #[must_use]
 pub fn category(failure: &Failure) -> &'static str {
-    match (failure.class, failure.code.as_str()) {
-        (_, "RESOURCE_NOT_FOUND") => "resource",
-        (_, "INVALID_CONFIGURATION" | "PERMISSION_DENIED") => "configuration",
-        (
-            ErrorClass::Timeout | ErrorClass::RateLimit | ErrorClass::Transient5xx | ErrorClass::Transport,
-            _,
-        ) => "transient",
-        (ErrorClass::Auth, _) => "configuration",
-        (ErrorClass::Validation, _) => "validation",
-        (ErrorClass::Conflict, _) => "resource",
-        (ErrorClass::Policy | ErrorClass::Unknown, _) => "system",
+    let is_of = |code| failure.has_code(code);
+    match failure.class {
+        _ if is_of(codes::RESOURCE_NOT_FOUND) => "resource",
+        _ if is_of(codes::INVALID_CONFIGURATION) || is_of(codes::PERMISSION_DENIED) => "configuration",
+        ErrorClass::Timeout | ErrorClass::RateLimit | ErrorClass::Transient5xx | ErrorClass::Transport => {
+            "transient"
+        }
+        ErrorClass::Auth => "configuration",
+        ErrorClass::Validation => "validation",
+        ErrorClass::Conflict => "resource",
+        ErrorClass::Policy | ErrorClass::Unknown => "system",
     }
 }
 

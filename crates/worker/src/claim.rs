@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use tokio::sync::oneshot;
 use windlass_artifact::Artifact;
 use windlass_protocol::{
-    Body, BodyFile, Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply,
-    Rights, RoutingTarget, Unit,
+    Body, BodyFile, Call, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights,
+    RoutingTarget, Unit, codes,
 };
 use windlass_secrets::Zeroizing;
 
@@ -135,10 +135,9 @@ pub(crate) fn first_reply() -> (ReplyTo, oneshot::Receiver<Reply>) {
 
 fn unavailable(why: &str) -> Box<Failure> {
     let message = format!("{why}, so nothing can be read or stored for this step; it may be retried");
-    failure(ErrorClass::Transport, "ENGINE_UNAVAILABLE", message)
+    failure(codes::ENGINE_UNAVAILABLE, message)
 }
 
 pub(crate) fn unexpected(reply: &ResourceReply) -> Box<Failure> {
-    let message = format!("the engine sent an unexpected reply: {}", reply.kind());
-    failure(ErrorClass::Unknown, "WORKER_DEFECT", message)
+    failure(codes::WORKER_DEFECT, format!("the engine sent an unexpected reply: {}", reply.kind()))
 }

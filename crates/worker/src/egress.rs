@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_protocol::{EgressRules, codes};
+use windlass_protocol::{EgressRules, FailureCode, codes};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Egress {
@@ -61,7 +61,7 @@ pub struct Unresolved {
 }
 
 /// Returns the code of a connection that failed, by the causes of the error: the name, the address, or the connection.
-pub(crate) fn connection_code(error: &(dyn std::error::Error + 'static)) -> &'static str {
+pub(crate) fn connection_code(error: &(dyn std::error::Error + 'static)) -> FailureCode {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     let code = causes.find_map(|cause| match cause.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => Some(codes::CONNECTION_REFUSED),

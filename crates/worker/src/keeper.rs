@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass_protocol::{ErrorClass, Failure, Outcome, Report};
+use windlass_protocol::{Failure, Outcome, Report, codes};
 use windlass_secrets::{ENGINE_VARIABLES, Redactor, VALUE_MAX, Zeroizing, check_value};
 
 /// Prefix of the name of a variable, in a handle. Names of secrets have no colon.
@@ -104,7 +104,7 @@ impl Keeper {
         let handles = cursor.get(OPENED).and_then(Value::as_array).into_iter().flatten();
         for handle in handles.filter_map(Value::as_str) {
             match self.open(handle).await {
-                Err(failure) if failure.code == LIMIT => return Err(failure),
+                Err(failure) if failure.has_code(codes::SECRET_LIMIT) => return Err(failure),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -120,7 +120,7 @@ impl Keeper {
             "definitions of this tenant may not read the variable `{name}`; store the value as a secret, or list the \
              variable in the setting `env-secrets` of the server"
         );
-        Err(failure(ErrorClass::Policy, "PERMISSION_DENIED", message))
+        Err(failure(codes::PERMISSION_DENIED, message))
     }
 
     /// Adds values that were obtained with secrets, such as tokens.
@@ -142,14 +142,12 @@ impl Keeper {
     }
 }
 
-const LIMIT: &str = "SECRET_LIMIT";
-
 fn too_much() -> Box<Failure> {
     let message = format!(
         "the step is given more secrets than outputs can be searched for: at most {VALUES_MAX} values of {VALUE_MAX} bytes \
          each and {BYTES_MAX} bytes in all; give it fewer or smaller ones, or split the step"
     );
-    failure(ErrorClass::Validation, LIMIT, message)
+    failure(codes::SECRET_LIMIT, message)
 }
 
 /// Returns the handle of a variable.
@@ -166,7 +164,7 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let message = format!(
             "the worker has no variable `{name}`, or it is not text: set it where the worker is started"
         );
-        failure(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message)
+        failure(codes::RESOURCE_NOT_FOUND, message)
     };
     let value = found.map_err(missing)?;
     check_value(&value)
@@ -185,9 +183,7 @@ pub(crate) async fn redact_call(redactor: Arc<Redactor>, mut called: CallResult)
         redact_now(&redactor, &mut called);
         called
     };
-    let defect = |error: tokio::task::JoinError| {
-        Err(failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string())).into()
-    };
+    let defect = |error: tokio::task::JoinError| Err(failure(codes::WORKER_DEFECT, error.to_string())).into();
     tokio::task::spawn_blocking(redact).await.unwrap_or_else(defect)
 }
 
@@ -301,7 +297,7 @@ mod tests {
     async fn a_report_and_a_call_lose_values_wherever_they_are() {
         let keeper = keeper();
         keeper.open("hunter22").await.unwrap();
-        let mut failed = failure(ErrorClass::Unknown, "X", "hunter22 is wrong");
+        let mut failed = Box::new(Failure::of_code("X", "hunter22 is wrong"));
         failed.details = json!({ "stderr": "hunter22", "hunter22": 1 });
         let mut called = CallResult { outcome: Err(failed.clone()), facts: Default::default() };
         called.facts.insert("http".to_owned(), json!({ "location": "/?t=hunter2%32" }));
@@ -335,7 +331,11 @@ mod tests {
             many.open(&format!("value-number-{number}")).await.unwrap();
         }
         let refused = many.open("one-value-more").await.unwrap_err();
-        assert!(refused.code == LIMIT && refused.message.contains("128 values"), "{}", refused.message);
+        assert!(
+            refused.has_code(codes::SECRET_LIMIT) && refused.message.contains("128 values"),
+            "{}",
+            refused.message
+        );
         let large = keeper();
         for number in 0..4 {
             large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).await.unwrap();

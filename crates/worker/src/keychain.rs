@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_expr::{Scope, Template};
-use windlass_protocol::{ErrorClass, Failure, Key, KeyScope, KeySource, Provider, Work};
+use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work, codes};
 use windlass_secrets::{Zeroizing, is_public_field};
 
 /// Maximum number of tokens of a tenant that are cached; those that expire first are dropped and fetched again.
@@ -59,11 +59,7 @@ pub(crate) async fn resolve(
 /// Returns the failure of a step after the one that could not resolve the keychain.
 pub(crate) fn locked(why: &Value) -> Box<Failure> {
     let why = why.as_str().unwrap_or_default();
-    failure(
-        ErrorClass::Auth,
-        "KEYCHAIN_UNRESOLVED",
-        format!("the keychain is not resolved, so no step runs: {why}"),
-    )
+    failure(codes::KEYCHAIN_UNRESOLVED, format!("the keychain is not resolved, so no step runs: {why}"))
 }
 
 /// Parses a stored text: the fields of a JSON object, or the text itself.
@@ -244,14 +240,13 @@ fn granted(answer: &Value) -> Result<Fields, Box<Failure>> {
     });
     let (Some(fields), Some(token)) = (fields, token) else {
         return Err(failure(
-            ErrorClass::Auth,
-            "AUTHENTICATION_FAILED",
+            codes::AUTHENTICATION_FAILED,
             "the answer of the token endpoint has no `access_token`",
         ));
     };
     if text_bytes(answer) > GRANT_MAX {
         let message = format!("the answer of the token endpoint has more than {GRANT_MAX} bytes of text");
-        return Err(failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message));
+        return Err(failure(codes::RESPONSE_TOO_LARGE, message));
     }
     let mut granted = fields.clone();
     granted.insert("token".to_owned(), json!(token));
@@ -267,7 +262,7 @@ fn lives(fields: &Fields) -> Duration {
 }
 
 fn over() -> Box<Failure> {
-    failure(ErrorClass::Auth, "AUTHENTICATION_FAILED", "its token has expired, and `auto_renew` is false")
+    failure(codes::AUTHENTICATION_FAILED, "its token has expired, and `auto_renew` is false")
 }
 
 fn named(mut failure: Box<Failure>, key: &Key) -> Box<Failure> {

@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, ErrorClass, NewSession, OpenedSession, Order,
-    OrderList, OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply, Verdict,
+    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, Order, OrderList,
+    OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply, Verdict, codes,
 };
 use windlass_secrets::Zeroizing;
 
@@ -158,7 +158,7 @@ impl Link {
             Err(Trouble::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
             Err(Trouble::NoSession) => {}
             Err(Trouble::Refused(why)) => {
-                let refused = failure(ErrorClass::Validation, "WORKER_REFUSED", why.clone());
+                let refused = failure(codes::WORKER_REFUSED, why.clone());
                 reply(Reply::Refused(refused));
                 (self.watch)(LinkNews::Refused(why));
             }
@@ -277,8 +277,7 @@ fn lose(calls: &[Call], replies: &mut [ReplyTo]) {
 /// Answers calls that the server will never accept. Those that a step waits for fail the step with the reason.
 fn refuse(calls: &[Call], replies: &mut [ReplyTo], why: &str) {
     for (call, reply) in calls.iter().zip(replies) {
-        let refused =
-            || failure(ErrorClass::Validation, "WORKER_REFUSED", format!("the server refused it: {why}"));
+        let refused = || failure(codes::WORKER_REFUSED, format!("the server refused it: {why}"));
         match call {
             Call::Resource(_) => reply(Reply::Resource(Box::new(ResourceReply::Failed(*refused())))),
             Call::Log(_) | Call::Progress(_) => reply(Reply::Refused(refused())),

@@ -3055,7 +3055,7 @@ export interface components {
             childExecutionId?: string | null;
         };
         ReportedError: {
-            /** @description Default: `WORKER_ERROR`. Codes of the engine have their class: `RATE_LIMIT_EXCEEDED`, `VALIDATION_ERROR`, … */
+            /** @description Default: `WORKER_ERROR`. Reserved codes have their class: `RATE_LIMIT_EXCEEDED`, `VALIDATION_ERROR`, … */
             code?: string | null;
             message: string;
             /** @description Whether another attempt may succeed, for a code without a class */

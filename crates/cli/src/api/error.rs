@@ -3,6 +3,7 @@
 use reqwest::Url;
 use serde_json::Value;
 use std::fmt;
+use windlass_server::ProblemCode;
 
 #[derive(Debug)]
 pub enum ApiError {
@@ -65,7 +66,7 @@ impl Refusal {
 
     /// Returns the refusal for a failure of the API in this process.
     pub fn internal(error: &anyhow::Error) -> Refusal {
-        let (code, message) = ("INTERNAL_ERROR".to_owned(), format!("{error:#}"));
+        let (code, message) = (ProblemCode::Internal.name().to_owned(), format!("{error:#}"));
         Refusal { status: 500, code, message, details: Vec::new() }
     }
 
@@ -85,7 +86,7 @@ impl Refusal {
                 "set WINDLASS_TOKEN to the token, or name a file that contains it with --token-file; the owner's token is \
                  in the file owner.token of the server's data folder",
             ),
-            (404, "RESOURCE_NOT_FOUND") => {
+            (404, code) if code == ProblemCode::NotFound.name() => {
                 Some("`windlass executions list` and `windlass workflows list` show the ids")
             }
             (404, _) => Some("is the URL that of a Windlass server?"),

@@ -5,6 +5,7 @@ use crate::text::plain;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use windlass_protocol::codes;
 use windlass_views::label;
 
 /// Failures that are reported in full; `executions get` lists all of them.
@@ -177,7 +178,7 @@ fn failures(execution: &Value) -> Vec<Failed<'_>> {
     }
     let has_inner = found.iter().any(|failed| failed.inner.is_some() || !path_of(failed.error).is_empty());
     let is_plain_loop = |failed: &Failed<'_>| {
-        failed.error["code"] == "ITERATION_FAILED" && iterations(failed.error).is_none()
+        failed.error["code"] == codes::ITERATION_FAILED.name() && iterations(failed.error).is_none()
     };
     found.retain(|failed| !has_inner || !is_plain_loop(failed));
     found

@@ -83,7 +83,7 @@ fn act_08_classes_decide_what_is_retried() {
         ("429 Too Many Requests", "rate_limit", 2),
         ("400 Bad Request", "validation", 1),
         ("401 Unauthorized", "auth", 1),
-        ("403 Forbidden", "auth", 1),
+        ("403 Forbidden", "policy", 1),
         ("409 Conflict", "conflict", 1),
     ] {
         let (made, error, _) = calls(answer, "");

@@ -1,10 +1,8 @@
 //! Refuses values from outside that are nested too deep before they are part of a decision: every value in a journal
 //! must be readable.
 
-use windlass_kernel::{
-    AgentAsk, ChildResult, ErrorClass, Failure, Input, Outcome, Rejected, WorkResult, any_of,
-};
-use windlass_protocol::{TOO_DEEP, TOO_DEEP_CODE, is_too_deep};
+use windlass_kernel::{AgentAsk, ChildResult, Failure, Input, Outcome, Rejected, WorkResult, any_of, codes};
+use windlass_protocol::{TOO_DEEP, is_too_deep};
 
 /// Refuses an input with a value that is nested too deep. If the value ends a step, it becomes the failure of the
 /// step.
@@ -48,5 +46,5 @@ pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
 }
 
 fn too_deep() -> Failure {
-    Failure::new(ErrorClass::Validation, TOO_DEEP_CODE, TOO_DEEP)
+    Failure::new(codes::VALUE_TOO_DEEP, TOO_DEEP)
 }

@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
-    Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
-    Rejected, RunId,
+    Cancel, ChildResult, Create, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent, Rejected, RunId,
+    codes,
 };
 use windlass_store::{Letter, Mail, MailId, Origin, StoredDefinition, StoredMail, Which};
 
@@ -79,7 +79,7 @@ impl DefinitionRef {
     fn missing(&self) -> Failure {
         let version = self.version.map(|version| format!(" of version {version}")).unwrap_or_default();
         let message = format!("there is no definition `{}`{version}: register it first", self.which);
-        Failure::of_code("RESOURCE_NOT_FOUND", message)
+        Failure::new(codes::RESOURCE_NOT_FOUND, message)
     }
 }
 
@@ -134,7 +134,7 @@ impl<R> Lane<R> {
             Ok(wanted) => wanted,
             Err(what) => {
                 self.missing(create.id);
-                let failure = Failure::of_code("VALIDATION_ERROR", what);
+                let failure = Failure::new(codes::VALIDATION_ERROR, what);
                 return self.child_failed(mail.id, &create, failure);
             }
         };
@@ -182,7 +182,7 @@ impl<R> Lane<R> {
             Ok(prepared) => prepared,
             Err(why) => {
                 self.missing(create.id);
-                return self.child_failed(mail, &create, Failure::of_code("VALIDATION_ERROR", why));
+                return self.child_failed(mail, &create, Failure::new(codes::VALIDATION_ERROR, why));
             }
         };
         other.iter().for_each(|net| self.keep_other_net(net));
@@ -224,13 +224,13 @@ impl<R> Lane<R> {
         if let What::Create(input, _) = &pending.what
             && let Input::Create(create) = &**input
         {
-            let failure = Failure::new(ErrorClass::Validation, "VALIDATION_ERROR", rejected.to_string());
+            let failure = Failure::new(codes::VALIDATION_ERROR, rejected.to_string());
             return self.child_failed(mail, create, failure);
         }
         if let What::Fork(forking) = &pending.what
             && let create @ Create { parent: Some(_), .. } = forking.as_create()
         {
-            let failure = Failure::new(ErrorClass::Validation, "VALIDATION_ERROR", rejected.to_string());
+            let failure = Failure::new(codes::VALIDATION_ERROR, rejected.to_string());
             return self.child_failed(mail, &create, failure);
         }
         self.settle_mail(Some(mail), Some(rejected.to_string()));
@@ -255,5 +255,5 @@ pub(super) fn for_editors(definition: Option<&StoredDefinition>) -> Failure {
     let message = format!(
         "`{name}` may be started only by callers who may edit definitions: its templates are program text"
     );
-    Failure::of_code("PERMISSION_DENIED", message)
+    Failure::new(codes::PERMISSION_DENIED, message)
 }

@@ -9,12 +9,9 @@ use super::live::Place;
 use super::reading::Why;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Lookup, Refusal};
-use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of};
+use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of, codes};
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Entry, Quarantine, StoreError, Suspect, Write};
-
-/// Failure code for rows that cannot be read.
-const UNREADABLE: &str = "STORE_DAMAGED";
 
 #[derive(Debug, Default)]
 pub(super) struct Quarantined {
@@ -124,11 +121,11 @@ impl<R> Lane<R> {
             }
             (Why::StartChild { mail, create, .. }, error) if is_of_rows(&error) => {
                 self.missing(create.id);
-                self.child_failed(mail, &create, Failure::of_code(UNREADABLE, what));
+                self.child_failed(mail, &create, Failure::new(codes::STORE_DAMAGED, what));
             }
             (Why::ChildInputs(child), error) if is_of_rows(&error) => self.start_child(*child, Err(what)),
             (Why::ChildEnded { mail, parent, child, run, fence }, error) if is_of_rows(&error) => {
-                let failure = Some(Failure::of_code(UNREADABLE, what));
+                let failure = Some(Failure::new(codes::STORE_DAMAGED, what));
                 let output = std::sync::Arc::default();
                 let result = ChildResult { outcome: Outcome::Failed, output, failure };
                 self.child_ended(mail, parent, (child, run, fence), Some(result));

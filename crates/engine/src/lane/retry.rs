@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
     Create, Decision, ExecutionId, Failure, Given, Millis, Need, Net, NewExecution, Record, Rejected, Values,
+    codes,
 };
 use windlass_retry::{RetryPlan, carry_over};
 use windlass_store::{Creation, Origin, Retry};
@@ -146,7 +147,7 @@ impl<R> Lane<R> {
             return self.child_failed(
                 mail,
                 &waiting_for(id, retry),
-                Failure::of_code("RESOURCE_NOT_FOUND", message),
+                Failure::new(codes::RESOURCE_NOT_FOUND, message),
             );
         }
         self.settle_mail(requester.mail, Some(refusal.to_string()));

@@ -8,11 +8,8 @@ use super::retry::Retrying;
 use crate::retries::Past;
 use crate::wake::{Answer, Lookup, OpenLimits, Refusal, Start};
 use std::collections::BTreeMap;
-use windlass_kernel::{Event, Failure};
+use windlass_kernel::{Event, Failure, codes};
 use windlass_store::{Letter, StoredMail, Tenant};
-
-/// Failure code of a sub-execution beyond the limit.
-const CODE: &str = "LIMIT_EXCEEDED";
 
 /// A beginning of an execution.
 #[derive(Debug)]
@@ -142,7 +139,8 @@ impl<R> Lane<R> {
             Starter::Child(mail) => {
                 if let Letter::Start { create, .. } = mail.letter {
                     self.missing(create.id);
-                    self.child_failed(mail.id, &create, Failure::of_code(CODE, refusal.to_string()));
+                    let failure = Failure::new(codes::EXECUTION_LIMIT_EXCEEDED, refusal.to_string());
+                    self.child_failed(mail.id, &create, failure);
                 }
             }
         }

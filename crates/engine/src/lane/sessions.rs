@@ -380,7 +380,7 @@ fn other_version(register: &protocol::Register) -> protocol::Failure {
         register.protocol,
         protocol::PROTOCOL_VERSION
     );
-    protocol::Failure::new(protocol::ErrorClass::Validation, "PROTOCOL_MISMATCH", message)
+    protocol::Failure::new(protocol::codes::PROTOCOL_MISMATCH, message)
 }
 
 /// Converts a worker's report to the form of the kernel.

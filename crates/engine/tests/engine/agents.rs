@@ -35,7 +35,7 @@ fn done(output: Value) -> AgentAnswer {
 }
 
 fn failure(code: &str) -> Failure {
-    Failure::new(windlass_protocol::ErrorClass::Validation, code, "it is so")
+    Failure::of_class(windlass_protocol::ErrorClass::Validation, code, "it is so")
 }
 
 fn decisions(rig: &Rig, id: ExecutionId) -> usize {

@@ -8,7 +8,7 @@ use windlass_engine::{Answer, ChildCheck, Config, Effect, Lane, Lookup, Now, Req
 use windlass_kernel::Millis;
 use windlass_kernel::net::{Policy, Retry, Step};
 use windlass_protocol::{
-    Call, Checkpoint, ErrorClass, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Verdict, Work,
+    Call, Checkpoint, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Verdict, Work,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{DefinitionId, Store};
@@ -126,10 +126,7 @@ fn check(outcome: Outcome, then_ms: u64) {
 
 #[test]
 fn work_of_the_last_process_that_fails_continues_at_its_checkpoint() {
-    let failure = Failure {
-        retryable: Some(true),
-        ..Failure::new(ErrorClass::Transient5xx, "SERVICE_UNAVAILABLE", "it is so")
-    };
+    let failure = Failure { retryable: Some(true), ..Failure::of_code("SERVICE_UNAVAILABLE", "it is so") };
     check(Outcome::Failed(failure), 1_000);
 }
 

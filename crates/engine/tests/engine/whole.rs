@@ -229,7 +229,8 @@ fn an_execution_that_waits_for_its_uploads_needs_no_worker() {
     assert!(matches!(uploaded(&rig, first, None), Answer::Refused(_)), "it has ended");
     rig.done(&rig.work(), json!(1));
     assert!(matches!(rig.order(), Order::Stop { .. }));
-    let down = Failure::new(windlass_protocol::ErrorClass::Transport, "DOWN", "the object store is down");
+    let down =
+        Failure::of_class(windlass_protocol::ErrorClass::Transport, "DOWN", "the object store is down");
     assert_eq!(uploaded(&rig, second, Some(down)), Answer::Accepted);
     assert_eq!(end(&rig, second), Phase::Ended(End::Failed));
 }

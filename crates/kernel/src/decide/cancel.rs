@@ -7,7 +7,7 @@ use crate::ids::RunId;
 use crate::input::Cancel;
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{RunState, StepRun};
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Enters Draining, which decides the outcome (R6).
 pub(super) fn drain(d: &mut Draft<'_>, outcome: Outcome, cause: Cause, failure: Option<Failure>) -> Accepted {
@@ -130,10 +130,7 @@ fn decide_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Accepted {
 
 pub(super) fn cancel_failure(cancel: &Cancel) -> Failure {
     let message = if cancel.reason.is_empty() { "cancelled".to_owned() } else { cancel.reason.clone() };
-    Failure {
-        details: serde_json::json!({ "by": cancel.by }),
-        ..Failure::new(ErrorClass::Policy, codes::CANCELLED, message)
-    }
+    Failure { details: serde_json::json!({ "by": cancel.by }), ..Failure::new(codes::CANCELLED, message) }
 }
 
 /// Ends the execution as cancelled. The decided outcome is kept only if compensation has already run.

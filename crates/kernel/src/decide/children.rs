@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use windlass_expr::Template;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 pub(super) fn start_child(
     d: &mut Draft<'_>,
@@ -60,7 +60,7 @@ pub(super) fn delegate(
 fn depth_failure(d: &Draft<'_>) -> Option<Failure> {
     let depth_max = d.net.policy().limits.depth;
     let message = format!("executions may be nested {depth_max} deep");
-    (d.head().depth >= depth_max).then(|| Failure::new(ErrorClass::Validation, codes::LIMIT, message))
+    (d.head().depth >= depth_max).then(|| Failure::new(codes::LIMIT_EXCEEDED, message))
 }
 
 fn spawn_child(
@@ -136,9 +136,10 @@ pub(super) fn end_child(
         }
         Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), details),
         Outcome::Failed => {
-            let mut failure = result.failure.clone().unwrap_or_else(|| {
-                Failure::new(ErrorClass::Unknown, codes::CHILD_FAILED, "the sub-execution failed")
-            });
+            let mut failure = result
+                .failure
+                .clone()
+                .unwrap_or_else(|| Failure::new(codes::CHILD_FAILED, "the sub-execution failed"));
             // Attempts of the step that failed there are not attempts of this one.
             failure.facts.attempt = None;
             if control_continues {
@@ -148,8 +149,7 @@ pub(super) fn end_child(
             }
         }
         Outcome::Cancelled if control_continues => {
-            let failure =
-                Failure::new(ErrorClass::Policy, codes::CANCELLED, "the sub-execution was cancelled");
+            let failure = Failure::new(codes::CANCELLED, "the sub-execution was cancelled");
             ending::fail(d, id, failure, details)
         }
         Outcome::Cancelled => reports::drop_run(d, id, fence, Some(WorkResult::Stopped)),

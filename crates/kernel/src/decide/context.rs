@@ -9,7 +9,7 @@ use crate::ids::{StepId, TokenId};
 use crate::input::Rejected;
 use crate::phase::Phase;
 use crate::step_run::{Args, Patch};
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Maximum number of keys that a failure lists.
 const KEYS_SHOWN: usize = 5;
@@ -44,7 +44,7 @@ pub(super) fn patch_failure(d: &Draft<'_>, patch: &Patch) -> Option<Failure> {
         "with `{keys}` the context would have {bytes} bytes, more than {CONTEXT_BYTES_MAX}; return large values as \
          results and set fewer or smaller ones"
     );
-    Some(Failure::new(ErrorClass::Validation, codes::CONTEXT_TOO_LARGE, message))
+    Some(Failure::new(codes::CONTEXT_TOO_LARGE, message))
 }
 
 /// Evaluates the gates again whose admission reads a changed key.

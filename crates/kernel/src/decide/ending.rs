@@ -10,7 +10,7 @@ use crate::phase::{Outcome, Phase};
 use crate::step_run::{Patch, Role};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Details of an attempt in addition to its result.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, details:
         && let Some(key) = loops::find_conflict(d, of, &details.patch)
     {
         let message = format!("another iteration set `{key}` to a different value");
-        let failure = Failure::new(ErrorClass::Conflict, codes::CONTEXT_CONFLICT, message);
+        let failure = Failure::new(codes::CONTEXT_CONFLICT, message);
         return fail(d, id, failure, EndDetails { output: Some(output), patch: Patch::new(), ..details });
     }
     match &d.net.step(run.step).completion {
@@ -91,7 +91,7 @@ fn complete_routed(
     d.emit(Event::Routed { run: id, step, path: path.clone(), emitted: route.emitted, end: route.end })?;
     if dead_end && d.net.policy().failure == FailureMode::FailFast {
         let message = format!("no arc of step `{}` matched", d.net.step(step).name);
-        let failure = Failure::new(ErrorClass::Validation, codes::NO_NEXT, message);
+        let failure = Failure::new(codes::NO_NEXT, message);
         let failure = failure.of_step(&d.net.step(step).name, 1);
         return cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure));
     }

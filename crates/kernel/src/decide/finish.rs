@@ -13,7 +13,7 @@ use crate::step_run::{Args, Role};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Returns whether a completed step has to be undone after this outcome.
 pub(super) fn owes_compensation(d: &Draft<'_>) -> bool {
@@ -107,7 +107,7 @@ fn find_lost_output(d: &Draft<'_>) -> Result<Option<Failure>, Rejected> {
         let (name, step) = (&output.name, &d.net.step(output.step).name);
         let path = output.drill.join(".");
         let message = format!("output `{name}`: `{}` of step `{step}` has no `{path}`", output.key);
-        Failure::new(ErrorClass::Validation, codes::REFERENCE, message)
+        Failure::new(codes::REFERENCE_NOT_AVAILABLE, message)
     }))
 }
 
@@ -157,7 +157,7 @@ pub(super) fn finish_uploads(d: &mut Draft<'_>, failure: Option<&Failure>) -> Ac
         Some(failure) => {
             let failure = Failure {
                 message: format!("an upload failed: {}", failure.message),
-                ..Failure::new(ErrorClass::Transport, codes::UPLOAD_FAILED, "")
+                ..Failure::new(codes::UPLOAD_FAILED, "")
             };
             d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure)) })
         }
@@ -188,7 +188,7 @@ fn find_cause(d: &Draft<'_>) -> Option<Failure> {
     };
     let dead_end = || {
         let message = "a branch ended without a matching arc";
-        (d.head().counts.unhandled > 0).then(|| Failure::new(ErrorClass::Validation, codes::NO_NEXT, message))
+        (d.head().counts.unhandled > 0).then(|| Failure::new(codes::NO_NEXT, message))
     };
     drained_by.or_else(unhandled).or_else(dead_end)
 }

@@ -10,7 +10,7 @@ use crate::step_run::Args;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Maximum size of the arguments of all branches together, as JSON. They become one value in memory.
 const JOINED_BYTES_MAX: usize = 1 << 20;
@@ -102,7 +102,7 @@ fn check_size(d: &Draft<'_>, arrivals: &[(&Token, Args)]) -> Evaluated<()> {
         "the branches that join at `{step}` carry {bytes} bytes of arguments, more than {JOINED_BYTES_MAX}; read large \
          values from the results of their steps instead"
     );
-    Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+    Err(NoValue::failed(Failure::new(codes::LIMIT_EXCEEDED, message)))
 }
 
 /// Returns the size of a value, or of the value that a reference names.

@@ -50,7 +50,7 @@ fn lose_run(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Acc
 }
 
 fn worker_lost_failure(message: impl Into<String>) -> Failure {
-    Failure::of_code(codes::WORKER_LOST, message)
+    Failure::new(codes::WORKER_LOST, message)
 }
 
 /// Makes the step-run ready to be offered again; no attempt is used.

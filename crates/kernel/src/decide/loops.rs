@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_expr::Template;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Number of failed iterations that the result of a loop lists; `failed` counts all of them.
 const ERRORS_LISTED_MAX: usize = 1_000;
@@ -44,7 +44,7 @@ pub(super) fn start_loop(d: &mut Draft<'_>, id: RunId) -> Evaluated<()> {
 }
 
 fn invalid_loop(message: String) -> NoValue {
-    NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+    NoValue::failed(Failure::new(codes::EXPRESSION_ERROR, message))
 }
 
 fn expect_list(items: Value) -> Evaluated<Value> {
@@ -164,7 +164,7 @@ fn stops_after(d: &Draft<'_>, of: RunId, index: u32) -> Evaluated<bool> {
         return Ok(false);
     }
     let message = format!("the loop `{}` exceeded its limit of {max} iterations", d.net.step(step).name);
-    Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+    Err(NoValue::failed(Failure::new(codes::LIMIT_EXCEEDED, message)))
 }
 
 /// Returns the result of a body with several steps, by the rule for executions: the output of the only completed
@@ -233,7 +233,7 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Accepted {
     }
     let noun = if failed == 1 { "iteration" } else { "iterations" };
     let message = format!("{failed} {noun} of `{}` failed", d.net.step(step).name);
-    let failure = Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message);
+    let failure = Failure::new(codes::ITERATION_FAILED, message);
     let failure = Failure { details: counts.clone(), ..failure };
     let ends = load_ends(d, id)?;
     if collect || (spec.body == Body::Own && total <= UNREAD_RESULTS_MAX) {

@@ -11,7 +11,7 @@ use crate::net::Work;
 use crate::step_run::RunState;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 pub(super) fn ask_person(
     d: &mut Draft<'_>,
@@ -62,26 +62,18 @@ pub(super) fn complete(
                 if is_approval(d, id)? { Arc::new(json!({ "approved_by": note.actor })) } else { output };
             ending::complete(d, id, output, details)
         }
-        ManualOutcome::Failed => ending::fail(
-            d,
-            id,
-            refusal_failure(codes::REJECTED, format!("{} ended it as failed", note.actor)),
-            details,
-        ),
-        ManualOutcome::Cancelled => ending::fail(
-            d,
-            id,
-            refusal_failure(codes::CANCELLED, format!("{} cancelled it", note.actor)),
-            details,
-        ),
+        // A negative decision of a person is final: both codes are of a class that is not retried.
+        ManualOutcome::Failed => {
+            let message = format!("{} ended it as failed", note.actor);
+            ending::fail(d, id, Failure::new(codes::REJECTED, message), details)
+        }
+        ManualOutcome::Cancelled => {
+            let message = format!("{} cancelled it", note.actor);
+            ending::fail(d, id, Failure::new(codes::CANCELLED, message), details)
+        }
     }
 }
 
 fn is_approval(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
     Ok(matches!(d.net.step(d.run(id)?.step).work, Work::Approval { .. }))
-}
-
-/// Returns the failure for a negative decision of a person, which is final and not retried.
-fn refusal_failure(code: &str, message: String) -> Failure {
-    Failure::new(ErrorClass::Policy, code, message)
 }

@@ -107,7 +107,7 @@ mod tests {
     fn act_08_wfl_24_classes_and_flags_decide_what_is_retried() {
         let check = |on: RetryOn, unknown, class, flag, expected| {
             let policy = Retry { on: on.clone(), unknown, ..Retry::default() };
-            let failure = Failure { retryable: flag, ..Failure::new(class, "SOME_CODE", "") };
+            let failure = Failure { retryable: flag, ..Failure::of_class(class, "SOME_CODE", "") };
             assert_eq!(is_retryable(&policy, &failure), expected, "{on:?} {unknown:?} {class:?} {flag:?}");
         };
         use UnknownErrors::{AsFlagged, Retry as Always};

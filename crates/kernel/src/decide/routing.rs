@@ -10,7 +10,7 @@ use crate::net::{FailureMode, Join, JoinArc, On, RouterMode, Step};
 use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_failure::{Failure, codes};
+use windlass_failure::{Failure, FailureCode, codes};
 
 /// Tokens that one end of a step-run emits.
 #[derive(Debug)]
@@ -232,12 +232,12 @@ fn taken_tokens(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) ->
 }
 
 /// Codes of failures that mean a refusal.
-const REFUSALS: [&str; 3] = [codes::REJECTED, codes::MANUAL_TIMEOUT, codes::GATE_TIMEOUT];
+const REFUSALS: [FailureCode; 3] = [codes::REJECTED, codes::MANUAL_TIMEOUT, codes::GATE_TIMEOUT];
 
 /// Returns whether a person refused or did not answer in time: in this step, in the loop's body or in a
 /// sub-execution. In every failure mode, only an arc that handles the failure may then continue control.
 fn is_refusal(d: &Draft<'_>, step: StepId, failure: &Failure) -> bool {
-    d.net.asks_people(step) || REFUSALS.contains(&failure.code.as_str())
+    d.net.asks_people(step) || REFUSALS.iter().any(|code| failure.has_code(*code))
 }
 
 /// Returns the tokens that a failed step emits, and whether an arc handles the failure (R2).

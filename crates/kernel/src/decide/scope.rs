@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use windlass_expr::{EvalError, Expr, NOW, Scope, Template, of_iteration, of_output};
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Reason why an expression has no value yet, or why its step fails.
 pub(super) enum NoValue {
@@ -227,11 +227,11 @@ impl<'d, 'a> View<'d, 'a> {
         }
         if let Some(key) = self.gone.take() {
             let message = format!("{} reads a value that no longer exists: {key}", source());
-            return Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
+            return Err(NoValue::failed(Failure::new(codes::REFERENCE_NOT_AVAILABLE, message)));
         }
         result.map_err(|error| {
             let message = format!("{} cannot be evaluated: {error}", source());
-            NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+            NoValue::failed(Failure::new(codes::EXPRESSION_ERROR, message))
         })
     }
 

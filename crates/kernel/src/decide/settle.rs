@@ -8,7 +8,7 @@ use crate::ids::StepId;
 use crate::input::Rejected;
 use crate::net::{EndPolicy, Join};
 use crate::phase::{Outcome, Phase};
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 pub(crate) fn settle(d: &mut Draft<'_>) -> Accepted {
     loop {
@@ -92,7 +92,7 @@ fn check_limits(d: &mut Draft<'_>) -> Result<bool, Rejected> {
 fn fail_at_limit(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) -> Accepted {
     let at = step.map_or("a loop", |step| d.net.step(step).name.as_str());
     let message = format!("limit {limit} ({bound}) reached at step `{at}`; check that its routing ends");
-    let mut failure = Failure::new(ErrorClass::Validation, codes::LIMIT, message);
+    let mut failure = Failure::new(codes::LIMIT_EXCEEDED, message);
     failure.facts.step = step.map(|step| d.net.step(step).name.clone());
     cancel::drain(d, Outcome::Failed, Cause::Limit, Some(failure))
 }

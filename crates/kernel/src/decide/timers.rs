@@ -9,7 +9,7 @@ use crate::input::{Rejected, Timer};
 use crate::net::Affinity;
 use crate::phase::{Outcome, Phase};
 use crate::step_run::RunState;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, FailureCode, codes};
 
 pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
     // Nothing new begins during a hold: timers stay due until it is released (R10).
@@ -81,19 +81,22 @@ fn expire_deadline(d: &mut Draft<'_>) -> Accepted {
     match (d.phase(), d.head().clock) {
         (Phase::Starting | Phase::Running, Clock::Until(until)) => {
             check_passed(d, until)?;
-            let failure = Failure::new(
-                ErrorClass::Timeout,
-                codes::EXECUTION_TIMEOUT,
-                "the execution took longer than its timeout",
-            );
+            let failure =
+                Failure::new(codes::EXECUTION_TIMEOUT, "the execution took longer than its timeout");
             cancel::drain(d, Outcome::Failed, Cause::Timeout, Some(failure))
         }
         _ => Err(d.conflict("no deadline is running")),
     }
 }
 
-fn fail_run(d: &mut Draft<'_>, run: RunId, code: &str, message: &str, fence: Option<Fence>) -> Accepted {
-    let failure = Failure::new(ErrorClass::Timeout, code, message);
+fn fail_run(
+    d: &mut Draft<'_>,
+    run: RunId,
+    code: FailureCode,
+    message: &str,
+    fence: Option<Fence>,
+) -> Accepted {
+    let failure = Failure::new(code, message);
     ending::fail(d, run, failure, EndDetails { fence, ..EndDetails::default() })
 }
 
@@ -104,7 +107,7 @@ fn expire_gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Accepted {
     check_passed(d, until)?;
     d.emit(Event::Admitted { tokens: vec![(step, id)] })?;
     let args = context::token_args(&gate.token);
-    let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "the gate did not open in time");
+    let failure = Failure::new(codes::GATE_TIMEOUT, "the gate did not open in time");
     firing::fail(d, id, &gate.token, args, failure)
 }
 
@@ -123,8 +126,7 @@ fn expire_attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Accepted {
         _ => return Err(Rejected::StaleFence { given: fence }),
     };
     d.emit(stop)?;
-    let failure =
-        Failure::new(ErrorClass::Timeout, codes::ATTEMPT_TIMEOUT, "the attempt took longer than its timeout");
+    let failure = Failure::new(codes::NETWORK_TIMEOUT, "the attempt took longer than its timeout");
     if ending::control_continues(d, &role) {
         let cursor = d.given.values.checkpoints.get(&(id, fence)).cloned();
         retry::fail_attempt(d, id, failure, EndDetails { cursor, ..EndDetails::under(fence) })

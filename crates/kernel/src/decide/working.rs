@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_expr::Template;
-use windlass_failure::{ErrorClass, Failure, codes};
+use windlass_failure::{Failure, codes};
 
 /// Begins step-runs in the order (slot needed, order, id).
 pub(super) fn begin_ready(d: &mut Draft<'_>) -> Accepted {
@@ -140,7 +140,7 @@ fn start_delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Evaluated<()> {
     let Some(ms) = value.as_u64().or_else(|| value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms as u64))
     else {
         let message = format!("a delay must be a number of milliseconds, not {value}");
-        return Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
+        return Err(NoValue::failed(Failure::new(codes::EXPRESSION_ERROR, message)));
     };
     Ok(d.emit(Event::Delayed { run: id, until: d.at.plus(ms) })?)
 }

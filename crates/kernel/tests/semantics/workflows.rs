@@ -160,7 +160,7 @@ fn a_rejection_inside_of_a_loop_or_a_child_takes_no_plain_arc_either() {
     let steps = vec![step("sub", Work::Child { definition, inputs }, &[1]), task("ship", &[])];
     let mut drive = Drive::started(collect(), steps);
     let (run, fence, id) = child(&drive);
-    let failure = Failure::new(ErrorClass::Policy, "REJECTED", "ada ended it as failed");
+    let failure = Failure::new(codes::REJECTED, "ada ended it as failed");
     let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
     let summary = drive.send(Input::ChildEnded { run, fence, child: id, result }).unwrap();
     assert!(summary.contains("skip ship (Upstream)"), "{summary}");

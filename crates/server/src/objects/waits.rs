@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{ExecutionId, Input};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
     Artifacts, AwaitedUploads, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoreError, StoredObject,
@@ -100,7 +100,7 @@ fn describe(failed: &[StoredObject]) -> Option<Failure> {
         others => format!(", and {others} more"),
     };
     let message = format!("artifact {key} of {bytes} bytes{others}: {attempts} attempts, the last: {why}");
-    Some(Failure::new(ErrorClass::Transport, "UPLOAD_FAILED", message))
+    Some(Failure::new(codes::UPLOAD_FAILED, message))
 }
 
 async fn end(app: &App, execution: ExecutionId, failure: Option<Failure>) -> Result<(), Problem> {

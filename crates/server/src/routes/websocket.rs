@@ -263,7 +263,7 @@ async fn answer(socket: &mut WebSocket, heard: Option<Result<Message, axum::Erro
 }
 
 async fn refuse(socket: &mut WebSocket, message: &str) -> Result<(), End> {
-    let data = json!({ "code": "VALIDATION_ERROR", "message": message });
+    let data = json!({ "code": ProblemCode::Validation.name(), "message": message });
     send_json(socket, &json!({ "type": "error", "timestamp": time(now()), "data": data })).await
 }
 

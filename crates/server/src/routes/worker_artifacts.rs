@@ -19,8 +19,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::SessionKey;
 use windlass_protocol::{
-    BYTES_TYPE, Body, BodyFile, Call, ErrorClass, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
-    SESSION_HEADER, UNIT_HEADER, Unit,
+    BYTES_TYPE, Body, BodyFile, Call, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
+    SESSION_HEADER, UNIT_HEADER, Unit, codes,
 };
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload};
@@ -63,7 +63,7 @@ async fn put_worker_artifact(
     let upload = receive(&app, &caller.tenant, request.into_body()).await?;
     if upload.key() != key {
         let message = format!("the {} bytes of an artifact arrived damaged or truncated", upload.length());
-        let failure = Failure::new(ErrorClass::Transport, "ARTIFACT_NOT_KEPT", message);
+        let failure = Failure::new(codes::ARTIFACT_NOT_KEPT, message);
         return Ok(Json(ResourceReply::Failed(failure)));
     }
     let body = Body::of_file(upload.length(), BodyFile::Moved(upload.path().to_owned()));

@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::SessionKey;
 use windlass_kernel::{ExecutionId, Fence, RunId};
-use windlass_protocol::{Failure, Unit};
+use windlass_protocol::{Failure, Unit, codes};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Entry, RunnerGroup, Session, Workers as _};
 use windlass_views::{execution_id, time};
@@ -32,8 +32,6 @@ const SLOTS_MAX: u32 = 1_000;
 /// Maximum number of units in one heartbeat, which is that of a session.
 const HELD_MAX: usize = 10_000;
 const KINDS_MAX: usize = 100;
-/// Code of an error without one.
-const FAILED: &str = "WORKER_ERROR";
 /// Maximum length of a code in characters; stores have a column of this length for it.
 const CODE_MAX: usize = 50;
 
@@ -126,7 +124,7 @@ pub(crate) struct NewReport {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ReportedError {
-    /// Default: `WORKER_ERROR`. Codes of the engine have their class: `RATE_LIMIT_EXCEEDED`, `VALIDATION_ERROR`, …
+    /// Default: `WORKER_ERROR`. Reserved codes have their class: `RATE_LIMIT_EXCEEDED`, `VALIDATION_ERROR`, …
     #[schema(max_length = 50)]
     code: Option<String>,
     message: String,
@@ -325,7 +323,7 @@ async fn is_receipted(app: &App, key: &SessionKey, unit: Unit, receipt: [u8; 32]
 }
 
 fn failure(error: ReportedError) -> Result<Box<Failure>, Problem> {
-    let code = error.code.unwrap_or_else(|| FAILED.to_owned());
+    let code = error.code.unwrap_or_else(|| codes::WORKER_ERROR.name().to_owned());
     if code.is_empty() || code.chars().count() > CODE_MAX {
         return Err(Problem::invalid("error.code", format!("must have 1 to {CODE_MAX} characters")));
     }

@@ -1,13 +1,12 @@
 //! The result of a run, read from the view of its execution.
 
 use serde_json::{Value, json};
+use windlass_protocol::codes;
 use windlass_store::{Receipt, RunOutcome, RunResult};
 use windlass_views::ExecutionStatus;
 
 /// Maximum bytes of a receipt; the log of the execution has the rest.
 const RECEIPT_MAX: usize = 64 * 1024;
-/// Code of an execution that ended because of its timeout.
-const TIMEOUT_CODE: &str = "EXECUTION_TIMEOUT";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunEnding {
@@ -41,7 +40,7 @@ impl RunEnding {
         let error_text = match outcome {
             RunOutcome::Succeeded => None,
             RunOutcome::Cancelled => Some("the execution was cancelled".to_owned()),
-            RunOutcome::Failed if error["code"] == TIMEOUT_CODE => {
+            RunOutcome::Failed if error["code"] == codes::EXECUTION_TIMEOUT.name() => {
                 Some(format!("execution timed out after {timeout_seconds}s"))
             }
             RunOutcome::Failed => {

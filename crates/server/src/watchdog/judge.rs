@@ -6,7 +6,7 @@ use crate::auth::Role;
 use crate::host::now;
 use serde_json::json;
 use std::collections::BTreeMap;
-use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Millis, Outcome, Parent};
+use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Millis, Outcome, Parent, codes};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{
     Audit, DEATHS_MAX, Entry, Letter, Mail, Quarantine, Quarantined as _, Reader as _, Store as _,
@@ -16,9 +16,6 @@ use windlass_views::execution_id;
 
 /// Audit actor for actions that the server takes on its own.
 const SERVER: &str = "server";
-
-/// Failure code of a sub-execution that could not begin.
-const CODE: &str = "EXECUTION_QUARANTINED";
 
 /// Quarantines executions of the last process, and returns all quarantined executions.
 pub(crate) fn judge(
@@ -124,7 +121,7 @@ fn refuse_start(
         if let Letter::Start { create, .. } = letter
             && let Some(Parent { execution, run, fence }) = create.parent.clone()
         {
-            let failure = Some(Failure::of_code(CODE, reason.clone()));
+            let failure = Some(Failure::new(codes::EXECUTION_QUARANTINED, reason.clone()));
             let result = ChildResult { outcome: Outcome::Failed, output: Default::default(), failure };
             let input = Input::ChildEnded { run, fence, child: create.id, result };
             let letter = Letter::Input(input);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windlass_engine::{Answer, ChildCheck, Config, Effect, Lane, Now, Request, Start, Wake, look_up};
 use windlass_kernel::{
     Execution, ExecutionId, Failure, Fence, Input, ManualNote, ManualOutcome, Millis, Net, Record, RunId,
-    RunState, evolve,
+    RunState, codes, evolve,
 };
 use windlass_protocol::{
     Beat, Call, Order, Outcome, PROTOCOL_VERSION, Register, Report, SessionId, Unit, Work,
@@ -139,8 +139,8 @@ impl Pool {
         let outcome = match rng.below(100) {
             _ if self.stopping.contains(&offer) => Outcome::Stopped,
             0..=89 => Outcome::Done { output: json!({ "n": rng.below(11) }) },
-            90..=97 => Outcome::Failed(Failure::of_code("SERVICE_UNAVAILABLE", "the other side is busy")),
-            _ => Outcome::Failed(Failure::of_code("VALIDATION_ERROR", "the input is wrong")),
+            90..=97 => Outcome::Failed(Failure::new(codes::SERVICE_UNAVAILABLE, "the other side is busy")),
+            _ => Outcome::Failed(Failure::new(codes::VALIDATION_ERROR, "the input is wrong")),
         };
         What::Report { offer, outcome: Box::new(outcome) }
     }

@@ -32,7 +32,7 @@ impl World {
             }
             Happening::Begin => self.give(Input::Begin, |accepted| Some(What::Begun { accepted })).map(drop),
             Happening::Uploads { failed } => {
-                let failure = failed.then(|| Failure::new(ErrorClass::Transport, "DISK_FULL", "no space"));
+                let failure = failed.then(|| Failure::new(codes::DISK_FULL, "no space"));
                 let shown = |accepted| Some(What::Uploaded { failed, accepted });
                 self.give(Input::Uploaded { failure }, shown).map(drop)
             }
@@ -261,7 +261,7 @@ fn failure(class: Class) -> Failure {
         Class::Permanent => ErrorClass::Validation,
         Class::Unknown => ErrorClass::Unknown,
     };
-    Failure::new(class, "SIMULATED", "the simulated worker failed")
+    Failure::of_class(class, "SIMULATED", "the simulated worker failed")
 }
 
 fn result(reply: Reply) -> WorkResult {

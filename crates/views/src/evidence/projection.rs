@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use windlass_kernel::codes;
 use windlass_kernel::net::{Finish, Join, Work};
 use windlass_kernel::{
-    ErrorClass, ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, NoteEffect,
-    Outcome as Ended, Record, Role, RunId, StepId, Times, any_of,
+    ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, NoteEffect, Outcome as Ended, Record,
+    Role, RunId, StepId, Times, any_of,
 };
 
 /// Lists the evidence of one execution.
@@ -410,7 +410,7 @@ fn noted(effect: &NoteEffect) -> (Outcome, Option<Failure>) {
         NoteEffect::Ends | NoteEffect::Counts => (Outcome::Counted, None),
         NoteEffect::Refused { constraint, message } => {
             let message = format!("{constraint}: {message}");
-            (Outcome::Refused, Some(Failure::new(ErrorClass::Policy, codes::POLICY_VIOLATION, message)))
+            (Outcome::Refused, Some(Failure::new(codes::POLICY_VIOLATION, message)))
         }
     }
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use windlass_artifact::KeyHasher;
 use windlass_protocol::{
-    BYTES_TYPE, Body, BodyFile, ErrorClass, ResourceAsk, ResourceCall, ResourceReply, SESSION_HEADER,
-    UNIT_HEADER, Unit,
+    BYTES_TYPE, Body, BodyFile, ResourceAsk, ResourceCall, ResourceReply, SESSION_HEADER, UNIT_HEADER, Unit,
+    codes,
 };
 
 /// Bytes that are read, sent or written at a time. Larger pieces are not faster, and several of them are in memory at
@@ -244,17 +244,17 @@ fn too_slow() -> Trouble {
 
 fn refused(why: &str) -> ResourceReply {
     let message = format!("the server refused an artifact: {why}");
-    ResourceReply::Failed(*failure(ErrorClass::Validation, "WORKER_REFUSED", message))
+    ResourceReply::Failed(*failure(codes::WORKER_REFUSED, message))
 }
 
 fn too_large(length: u64) -> ResourceReply {
     let message = format!(
         "a value of {length} bytes is read whole, which is possible up to {IN_MEMORY_MAX} bytes; pass it to a plan step as a file"
     );
-    ResourceReply::Failed(*failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message))
+    ResourceReply::Failed(*failure(codes::VALUE_TOO_LARGE, message))
 }
 
 fn unusable_file(path: &Path, error: &io::Error) -> ResourceReply {
     let message = format!("{}: {error}", path.display());
-    ResourceReply::Failed(*failure(ErrorClass::Transport, "FILE_UNREADABLE", message))
+    ResourceReply::Failed(*failure(codes::FILE_UNREADABLE, message))
 }

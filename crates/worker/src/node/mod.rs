@@ -18,7 +18,7 @@ pub(crate) use meter::Meter;
 pub(crate) use workspace::{Outputs, Workspace};
 
 use crate::claim::Claim;
-use crate::failure::{failure, invalid};
+use crate::failure::{self, failure, invalid};
 use crate::halt::Halt;
 use crate::keychain;
 use crate::pipeline::execution_id;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Node, Reply, TOO_DEEP, Work, is_too_deep,
+    AgentAnswer, AgentAsk, AgentCall, Call, Failure, Node, Reply, TOO_DEEP, Work, codes, is_too_deep,
 };
 
 /// Prefix of a key of the state, in the context of the execution.
@@ -214,7 +214,7 @@ impl NodeDesk {
                     )
                     | None => sleep(ASK_AGAIN).await,
                 },
-                _ = halt.pulled() => return Err(failure(ErrorClass::Unknown, "STOPPED", "the agent was stopped")),
+                _ = halt.pulled() => return Err(failure::stopped("the agent")),
             }
         }
     }
@@ -225,8 +225,7 @@ impl NodeDesk {
     }
 
     async fn ask(&self, ask: Ask, heard: oneshot::Receiver<()>) -> Result<(), Box<Failure>> {
-        let stopped =
-            || failure(ErrorClass::Unknown, "STOPPED", "the work was stopped, so its state is not stored");
+        let stopped = || failure(codes::STOPPED, "the work was stopped, so its state is not stored");
         self.asks.send(ask).await.map_err(|_| stopped())?;
         heard.await.map_err(|_| stopped())
     }

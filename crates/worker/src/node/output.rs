@@ -5,7 +5,7 @@ use super::Meter;
 use super::meter::{API_CALLS, TOKENS_USED};
 use crate::failure::shown;
 use serde_json::Value;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, codes};
 
 const FIELDS: [&str; 4] = ["success", "data", "error", "metadata"];
 
@@ -37,7 +37,7 @@ fn is_contract(given: &Value) -> Option<bool> {
 /// Reads an error of the contract, which may be only a text.
 pub(crate) fn from_error(error: &Value) -> Box<Failure> {
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let code = text("code").unwrap_or("NODE_FAILED");
+    let code = text("code").unwrap_or(codes::NODE_FAILED.name());
     let message =
         text("message").or_else(|| error.as_str()).unwrap_or("the node reported a failure without a message");
     let mut failed = Box::new(Failure::of_code(code, shown(message)));

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::task::spawn_blocking;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 const PYTHON: &str = include_str!("windlass.py");
 const JAVASCRIPT: &str = include_str!("windlass.cjs");
@@ -181,7 +181,7 @@ fn read_outputs(folder: &Path) -> io::Result<Result<Found, Box<Failure>>> {
             Some(Ok(given)) => Ok(Found::Result(given)),
             Some(Err(error)) => {
                 let message = format!("outputs/result.json is not JSON: {error}");
-                Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message))
+                Err(failure(codes::RESULT_NOT_JSON, message))
             }
             None => Err(too_large()),
         });
@@ -220,7 +220,7 @@ fn too_large() -> Box<Failure> {
     let message = format!(
         "outputs/ has more than {OUTPUT_MAX} bytes; store the data elsewhere and return its location"
     );
-    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
+    failure(codes::RESULT_TOO_LARGE, message)
 }
 
 async fn run_blocking<T: Send + 'static>(
@@ -231,7 +231,7 @@ async fn run_blocking<T: Send + 'static>(
 
 fn unusable(error: &io::Error) -> Box<Failure> {
     let message = format!("the work folder of the node cannot be used: {error}");
-    let mut failed = failure(ErrorClass::Unknown, "NODE_NOT_STARTED", message);
+    let mut failed = failure(codes::NODE_NOT_STARTED, message);
     failed.retryable = Some(true);
     failed
 }

@@ -7,7 +7,7 @@ use crate::failure::{failure, shown};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_artifact::{Source, key};
-use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline};
+use windlass_protocol::{ChildEnd, ErrorClass, Failure, FailureSite, Pipeline, codes};
 
 /// Converts a result with `status: "error"` to an error, whatever the tool.
 pub(super) fn judged(called: CallResult) -> CallResult {
@@ -23,7 +23,8 @@ fn failure_of(result: Value) -> Box<Failure> {
     let words = words.filter(|words| !words.is_empty());
     let message = words.map_or_else(|| "the result has the status `error`".to_owned(), shown);
     let code = [&error["code"], &result["code"]].into_iter().find_map(Value::as_str);
-    let mut failed = failure(ErrorClass::Unknown, code.unwrap_or("TASK_ERROR"), message);
+    let code = code.unwrap_or(codes::TASK_ERROR.name());
+    let mut failed = Box::new(Failure::of_class(ErrorClass::Unknown, code, message));
     failed.retryable = error["retryable"].as_bool();
     failed.details = result;
     failed
@@ -116,7 +117,7 @@ pub(super) fn of_child(end: ChildEnd) -> CallResult {
     let facts = json!({ "playbook": { "execution_id": end.execution, "status": end.status } });
     let outcome = match end.failure {
         None if end.status != "cancelled" => Ok(end.output),
-        None => Err(failure(ErrorClass::Policy, "CANCELLED", "the sub-execution was cancelled")),
+        None => Err(failure(codes::CANCELLED, "the sub-execution was cancelled")),
         Some(failure) => Err(Box::new(failure)),
     };
     CallResult { outcome, facts: facts.as_object().cloned().unwrap_or_default() }

@@ -4,7 +4,7 @@ use super::scope::View;
 use super::shelf::Trouble;
 use super::{CallResult, DELAY_MAX_MS, PAUSE_MAX_MS, Run, Stage, outcome, render};
 use crate::failure::{failure, in_task};
-use windlass_protocol::{Action, Backoff, ErrorClass, Failure, OnUnmatched, Rule, Task};
+use windlass_protocol::{Action, Backoff, Failure, OnUnmatched, Rule, Task, codes};
 
 impl Run {
     /// Evaluates the rules of the task for an outcome.
@@ -137,16 +137,12 @@ fn delay(backoff: Backoff, delay_ms: u64, tries: u32) -> u64 {
 }
 
 fn failed_by_rule(label: &str) -> Box<Failure> {
-    failure(
-        ErrorClass::Unknown,
-        "TASK_REJECTED",
-        format!("task `{label}` succeeded, and its policy fails the step then"),
-    )
+    failure(codes::TASK_REJECTED, format!("task `{label}` succeeded, and its policy fails the step then"))
 }
 
 fn never_right(label: &str, tries: u32) -> Box<Failure> {
     let message = format!(
         "task `{label}` succeeded {tries} times, and a rule still retries it; check the condition of the rule"
     );
-    failure(ErrorClass::Unknown, "RETRIES_EXHAUSTED", message)
+    failure(codes::RETRIES_EXHAUSTED, message)
 }

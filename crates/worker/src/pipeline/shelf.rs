@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum memory of loaded values; others are loaded again. A run over many pages keeps a few of them.
 const LOADED_MEMORY_MAX: u64 = 64 << 20;
@@ -125,7 +125,7 @@ impl Shelf {
 
 pub(crate) fn not_available(key: &str) -> Box<Failure> {
     let message = format!("the stored value {key} is missing or damaged");
-    let mut failed = failure(ErrorClass::Validation, "REFERENCE_NOT_AVAILABLE", message);
+    let mut failed = failure(codes::REFERENCE_NOT_AVAILABLE, message);
     failed.retryable = Some(true);
     failed
 }

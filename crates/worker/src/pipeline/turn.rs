@@ -8,7 +8,7 @@ use crate::failure::failure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use windlass_artifact::{Source, summary_references};
-use windlass_protocol::{CHILD_KIND, ErrorClass, Failure, Outcome, Report, Task};
+use windlass_protocol::{CHILD_KIND, Failure, Outcome, Report, Task, codes};
 use windlass_schemas::{Misfit, Schema};
 
 impl Run {
@@ -70,7 +70,7 @@ impl Run {
             let message = format!(
                 "the step made {CALLS_MAX} calls, which is the maximum; check that the jumps of its rules end"
             );
-            return Err(self.in_task(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message).into()));
+            return Err(self.in_task(failure(codes::LIMIT_EXCEEDED, message).into()));
         }
         let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
         if call.kind == CHILD_KIND {
@@ -150,7 +150,7 @@ fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value
 
 /// Checks arguments before the first call. Only hooks have a schema, so that few runs pay for its compilation.
 fn check_args(schema: &Value, args: &Map<String, Value>) -> Result<(), Box<Failure>> {
-    let refused = |message: String| failure(ErrorClass::Validation, "VALIDATION_ERROR", message);
+    let refused = |message: String| failure(codes::VALIDATION_ERROR, message);
     let schema = Schema::new(schema)
         .map_err(|problem| refused(format!("the schema of the arguments cannot be used: {problem}")))?;
     match schema.validate(&Value::Object(args.clone())).err().and_then(|misfits| misfits.into_iter().next()) {
@@ -165,5 +165,5 @@ fn check_args(schema: &Value, args: &Map<String, Value>) -> Result<(), Box<Failu
 fn bad_cursor(error: &str) -> Box<Failure> {
     let message =
         format!("the checkpoint of an earlier worker cannot be read: {error}; use workers of one version");
-    failure(ErrorClass::Validation, "INVALID_CURSOR", message)
+    failure(codes::INVALID_CURSOR, message)
 }

@@ -39,7 +39,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use unit::Wires;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work,
+    Call, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work, codes,
 };
 
 /// Connection to the engine: sends a call and returns at once. See [`Call`] for the order of calls and the meaning of
@@ -360,5 +360,5 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
 
 /// Returns the failure of a defect of the worker, which ends only this unit.
 fn broken(error: &JoinError) -> Box<Failure> {
-    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the worker failed because of a defect: {error}"))
+    failure(codes::WORKER_DEFECT, format!("the worker failed because of a defect: {error}"))
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit,
-    WORKER_KIND, Work, is_too_deep,
+    Call, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, Unit, WORKER_KIND, Work, codes,
+    is_too_deep,
 };
 
 /// Maximum number of waiting requests of a call; further ones wait.
@@ -169,7 +169,7 @@ pub(crate) fn bound_depth(called: &mut CallResult) {
         Err(failure) => is_too_deep(&failure.details),
     };
     if is_deep || called.facts.values().any(is_too_deep) {
-        *called = Err(failure::failure(ErrorClass::Validation, TOO_DEEP_CODE, TOO_DEEP)).into();
+        *called = Err(failure::failure(codes::VALUE_TOO_DEEP, TOO_DEEP)).into();
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
-use windlass_protocol::{ErrorClass, Failure, Outcome, PlanStep, Report, Unit, Work};
+use windlass_protocol::{Failure, Outcome, PlanStep, Report, Unit, Work, codes};
 
 /// Returns the folder that all steps of one generation of an execution share. It exists while the worker holds the
 /// execution, and is empty when the first step begins.
@@ -26,7 +26,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
     let made = spawn_blocking(move || make_folder(&made)).await.unwrap_or_else(|error| Err(error.into()));
     if let Err(error) = made {
         let message = format!("cannot create the folder of the execution at {}: {error}", folder.display());
-        let failed = failure(ErrorClass::Transport, "NO_WORK_DIR", message);
+        let failed = failure(codes::NO_WORK_DIR, message);
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }

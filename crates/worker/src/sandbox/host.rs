@@ -3,7 +3,7 @@
 use super::process::{DONE, FAILED};
 use super::{Job, Limits};
 use crate::command::OwnCommand;
-use crate::failure::failure;
+use crate::failure::{self, failure};
 use crate::halt::Halt;
 use rustix::process::Signal;
 use std::io;
@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum number of processes of one tenant at a time: enough to use the cores, and a bound on the memory that one
 /// tenant can take. Further ones of the tenant wait.
@@ -66,7 +66,7 @@ impl Sandbox {
         bounds: &Bounds,
         mut halt: Halt,
     ) -> Result<Vec<u8>, Box<Failure>> {
-        let stopped = || failure(ErrorClass::Unknown, "CANCELLED", format!("{} was stopped", bounds.what));
+        let stopped = || failure::stopped(bounds.what);
         let place = tokio::select! {
             biased;
             _ = halt.pulled() => return Err(stopped()),
@@ -191,7 +191,7 @@ fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
         }
         None => return defect(bounds, &status),
     };
-    failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
+    failure(codes::LIMIT_EXCEEDED, message)
 }
 
 fn too_long(bounds: &Bounds) -> Box<Failure> {
@@ -200,7 +200,7 @@ fn too_long(bounds: &Bounds) -> Box<Failure> {
         bounds.what,
         bounds.time.as_secs()
     );
-    failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
+    failure(codes::LIMIT_EXCEEDED, message)
 }
 
 fn too_large(bounds: &Bounds) -> Box<Failure> {
@@ -208,17 +208,17 @@ fn too_large(bounds: &Bounds) -> Box<Failure> {
         "{} has a result of more than {} bytes; request less data",
         bounds.what, bounds.result_bytes_max
     );
-    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
+    failure(codes::RESULT_TOO_LARGE, message)
 }
 
 /// Returns the failure of a start: the system's fault, so another try may succeed.
 fn not_started(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
     let message = format!("the process for {} could not be started: {error}", bounds.what);
-    let mut failed = failure(ErrorClass::Unknown, "SANDBOX_NOT_STARTED", message);
+    let mut failed = failure(codes::SANDBOX_NOT_STARTED, message);
     failed.retryable = Some(true);
     failed
 }
 
 fn defect(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
-    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the process for {} failed: {error}", bounds.what))
+    failure(codes::WORKER_DEFECT, format!("the process for {} failed: {error}", bounds.what))
 }

@@ -4,7 +4,7 @@
 use crate::failure::{failure, invalid, shown};
 use serde_json_path::JsonPath;
 use std::io::Write;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum size of the result of all paths together, as JSON.
 pub(crate) const FOUND_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -47,7 +47,7 @@ fn too_large(path: &str) -> Box<Failure> {
         "`{}` finds more than {FOUND_BYTES_MAX} bytes; use a path that finds less, or take the answer as it is",
         shown(path)
     );
-    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
+    failure(codes::RESULT_TOO_LARGE, message)
 }
 
 /// A writer that refuses to grow beyond the bound.

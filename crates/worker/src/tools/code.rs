@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use windlass_protocol::{ErrorClass, Failure, codes};
+use windlass_protocol::{Failure, codes};
 
 const JAVASCRIPT: &str = include_str!("code/run.cjs");
 
@@ -71,7 +71,7 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
     argv.push(runner.as_os_str());
     let program = Program {
         tool: code.language.name(),
-        not_started: "CODE_NOT_STARTED",
+        not_started: codes::CODE_NOT_STARTED,
         argv,
         env: &workspace.env(&code.env),
         unset: &[],
@@ -115,7 +115,7 @@ fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, 
     match answer {
         Answer::Result(given) => output::read_output(given, &node.meter),
         Answer::Unset(()) => Ok(Value::Null),
-        Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
+        Answer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
         Answer::Exception(exception) => Err(raised(exception, language, node.work().debug)),
     }
@@ -126,20 +126,18 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     let mut details = json!({ "exceptionType": exception.exception_type });
     exception.add_place(&mut details);
     let Exception { exception_type, message, traceback, trouble, code, retryable, .. } = exception;
-    let code = match (code, trouble.as_deref()) {
-        (Some(code), _) => code,
-        (None, Some("timeout")) => "NETWORK_TIMEOUT".to_owned(),
-        (None, Some("connection")) => codes::CONNECTION_RESET.to_owned(),
-        (None, Some("refused")) => codes::CONNECTION_REFUSED.to_owned(),
-        (None, Some("dns")) => codes::DNS_FAILED.to_owned(),
-        (None, Some("syntax")) => "CODE_SYNTAX".to_owned(),
-        (None, Some("memory")) => "OUT_OF_MEMORY".to_owned(),
-        (None, _) => "CODE_EXCEPTION".to_owned(),
+    let message = if message.is_empty() { exception_type } else { format!("{exception_type}: {message}") };
+    let message = shown(&message);
+    let mut failed = match (code, trouble.as_deref()) {
+        (Some(code), _) => Box::new(Failure::of_code(&code, message)),
+        (None, Some("timeout")) => failure(codes::NETWORK_TIMEOUT, message),
+        (None, Some("connection")) => failure(codes::CONNECTION_RESET, message),
+        (None, Some("refused")) => failure(codes::CONNECTION_REFUSED, message),
+        (None, Some("dns")) => failure(codes::DNS_FAILED, message),
+        (None, Some("syntax")) => failure(codes::CODE_SYNTAX, message),
+        (None, Some("memory")) => failure(codes::OUT_OF_MEMORY, message),
+        (None, _) => failure(codes::CODE_EXCEPTION, message),
     };
-    let message =
-        if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
-    let class = if code == "CODE_SYNTAX" { ErrorClass::Validation } else { ErrorClass::of_code(&code) };
-    let mut failed = failure(class, &code, shown(&message));
     failed.retryable = retryable;
     failed.details = details;
     if debug {
@@ -158,28 +156,21 @@ fn unanswered(ended: Ended, code: &Code, interpreter: &Path) -> Box<Failure> {
     let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);
     let language = code.language.name();
     let mut failed = match (status.code(), status.signal()) {
-        _ if stderr.contains("heap out of memory") => failure(
-            ErrorClass::Unknown,
-            "OUT_OF_MEMORY",
-            format!("{language} used more memory than its limit"),
-        ),
+        _ if stderr.contains("heap out of memory") => {
+            failure(codes::OUT_OF_MEMORY, format!("{language} used more memory than its limit"))
+        }
         (Some(127), _) => failure::invalid(format!(
             "`{}` was not found on this worker; install it to run nodes in {language}",
             interpreter.display()
         )),
         (Some(code), _) => failure(
-            ErrorClass::Unknown,
-            "CODE_EXIT",
+            codes::CODE_EXIT,
             format!("{language} ended with exit code {code} before it had a result"),
         ),
         (None, signal) => {
             let signal =
                 signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
-            failure(
-                ErrorClass::Unknown,
-                "CODE_SIGNAL",
-                format!("{language} was killed by {signal} before it had a result"),
-            )
+            failure(codes::CODE_SIGNAL, format!("{language} was killed by {signal} before it had a result"))
         }
     };
     failed.details =

@@ -27,7 +27,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure, Tool, Unit};
+use windlass_protocol::{Failure, Tool, Unit, codes};
 use windlass_secrets::ENGINE_VARIABLES;
 
 const TOOL: &str = "container";
@@ -44,7 +44,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
     let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
     let program = Program {
         tool: TOOL,
-        not_started: "CONTAINER_NOT_STARTED",
+        not_started: codes::CONTAINER_NOT_STARTED,
         argv,
         env: &order.env,
         unset: &[],
@@ -142,7 +142,7 @@ pub(super) fn find_engine() -> Option<&'static str> {
 fn missing(what: &str) -> Box<Failure> {
     let message =
         format!("{what} installed on this worker; install it to run containers, or use `kind: shell`");
-    failure(ErrorClass::Validation, "CONTAINER_ENGINE_MISSING", message)
+    failure(codes::CONTAINER_ENGINE_MISSING, message)
 }
 
 fn is_installed(program: &str) -> bool {

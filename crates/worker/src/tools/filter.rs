@@ -6,7 +6,7 @@ use crate::halt::Halt;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use windlass_expr::Expr;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{Failure, Tool, codes};
 
 /// Number of items between two checks for a stop.
 const BREATH: usize = 256;
@@ -15,7 +15,7 @@ pub(super) async fn run(config: &Map<String, Value>, halt: Halt) -> Result<Value
     let question = Question::read(config)?;
     // Conditions take time on the thread that all units share.
     let kept = spawn_blocking(move || question.kept(&halt)).await;
-    kept.unwrap_or_else(|error| Err(failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string())))
+    kept.unwrap_or_else(|error| Err(failure(codes::WORKER_DEFECT, error.to_string())))
 }
 
 struct Question {
@@ -46,7 +46,7 @@ impl Question {
         let mut kept = Vec::new();
         for (index, item) in self.items.into_iter().enumerate() {
             if index % BREATH == 0 && halt.is_pulled() {
-                return Err(failure(ErrorClass::Policy, "CANCELLED", "filter was stopped"));
+                return Err(failure::stopped("filter"));
             }
             scope.insert("index".to_owned(), json!(index));
             scope.insert(self.iterator.clone(), item);

@@ -46,7 +46,7 @@ pub(crate) use clients::Clients;
 use config::Request;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::Failure;
 
 /// Time without data after which a server is considered dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -108,5 +108,5 @@ fn too_slow(request: &Request, limit: Duration) -> Box<Failure> {
 }
 
 fn stopped() -> Box<Failure> {
-    failure::failure(ErrorClass::Unknown, "CANCELLED", "the request was stopped")
+    failure::stopped("the request")
 }

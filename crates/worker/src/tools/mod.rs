@@ -36,7 +36,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::INLINE_BYTES;
-use windlass_protocol::{ErrorClass, Failure, Pipeline, RoutingTarget, Tool, Unit, Work, idempotency_key};
+use windlass_protocol::{Failure, Pipeline, RoutingTarget, Tool, Unit, Work, codes, idempotency_key};
 use windlass_secrets::Zeroizing;
 
 /// Time between TERM and KILL when a task times out or leaves processes behind.
@@ -258,7 +258,7 @@ pub(crate) fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
 
 fn denied(kind: &str) -> Box<Failure> {
     let message = format!("`{kind}` runs a program, and definitions of this tenant may not");
-    failure::failure(ErrorClass::Policy, "PERMISSION_DENIED", message)
+    failure::failure(codes::PERMISSION_DENIED, message)
 }
 
 fn unknown(kind: &str) -> Box<Failure> {

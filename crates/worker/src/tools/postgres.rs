@@ -29,7 +29,7 @@ mod value;
 
 use super::Desk;
 use crate::egress::Egress;
-use crate::failure::failure;
+use crate::failure;
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::{Order, Statement};
@@ -42,7 +42,6 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Column};
-use windlass_protocol::ErrorClass;
 
 /// Maximum time for a server to cancel a statement.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -82,7 +81,7 @@ async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, T
 }
 
 fn stopped() -> Trouble {
-    failure(ErrorClass::Unknown, "CANCELLED", "the statement was stopped").into()
+    failure::stopped("the statement").into()
 }
 
 async fn all(order: &Order, client: &Client) -> Result<Value, Trouble> {

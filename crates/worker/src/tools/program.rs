@@ -22,7 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
-use windlass_protocol::{ErrorClass, Failure, Stream};
+use windlass_protocol::{Failure, FailureCode, Stream};
 use windlass_secrets::ENGINE_VARIABLES;
 
 /// Maximum bytes of each stream in an error; errors are stored and sent far more often than results.
@@ -51,7 +51,7 @@ const COPY_MAX: usize = 32 << 20;
 pub(super) struct Program<'p> {
     /// Name in messages, as in "`cwd` of shell".
     pub(super) tool: &'static str,
-    pub(super) not_started: &'static str,
+    pub(super) not_started: FailureCode,
     pub(super) argv: Vec<&'p OsStr>,
     pub(super) env: &'p BTreeMap<String, String>,
     /// Variables of the worker that the program does not inherit.
@@ -99,7 +99,7 @@ impl Program<'_> {
     /// Returns the failure of a start: the system's fault, not the definition's, so another try may succeed.
     pub(super) fn cannot_start(&self, error: &dyn std::fmt::Display) -> Box<Failure> {
         let message = format!("the command of {} could not be started: {error}", self.tool);
-        let mut failed = failure(ErrorClass::Unknown, self.not_started, message);
+        let mut failed = failure(self.not_started, message);
         failed.retryable = Some(true);
         failed
     }

@@ -34,7 +34,7 @@ pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use windlass_protocol::{ErrorClass, Failure, codes};
+use windlass_protocol::{Failure, codes};
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match answered(call, desk, halt).await {
@@ -50,7 +50,7 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Optio
     let papers = Papers::write(&program, &call.args).await?;
     let started = program::Program {
         tool: config::TOOL,
-        not_started: "PYTHON_NOT_STARTED",
+        not_started: codes::PYTHON_NOT_STARTED,
         argv: vec![program.python.as_ref(), papers.runner()],
         env: &program.env,
         unset: &[],
@@ -70,7 +70,7 @@ fn result(answer: Answer) -> Result<Value, Box<Failure>> {
     match answer {
         Answer::Result(result) => Ok(result),
         Answer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
-        Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
+        Answer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
         Answer::Exception(exception) => raised(exception, None).outcome,
     }
@@ -80,19 +80,19 @@ fn raised(exception: Exception, script: Option<PathBuf>) -> CallResult {
     let mut place = json!({});
     exception.add_place(&mut place);
     let Exception { exception_type, message, traceback, trouble, .. } = exception;
-    let (class, code) = match trouble.as_deref() {
-        Some("timeout") => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
-        Some("connection") => (ErrorClass::Transport, codes::CONNECTION_RESET),
-        Some("refused") => (ErrorClass::Transport, codes::CONNECTION_REFUSED),
-        Some("dns") => (ErrorClass::Transport, codes::DNS_FAILED),
-        Some("syntax") => (ErrorClass::Validation, "PYTHON_SYNTAX"),
-        _ => (ErrorClass::Unknown, "PYTHON_EXCEPTION"),
+    let code = match trouble.as_deref() {
+        Some("timeout") => codes::NETWORK_TIMEOUT,
+        Some("connection") => codes::CONNECTION_RESET,
+        Some("refused") => codes::CONNECTION_REFUSED,
+        Some("dns") => codes::DNS_FAILED,
+        Some("syntax") => codes::PYTHON_SYNTAX,
+        _ => codes::PYTHON_EXCEPTION,
     };
     let message =
         if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
     let facts =
         json!({ "exception_type": exception_type, "traceback": excerpt::tail(&traceback, TRACEBACK_MAX) });
-    let mut failed = failure(class, code, shown(&message));
+    let mut failed = failure(code, shown(&message));
     failed.details = facts.clone();
     if let (Value::Object(details), Value::Object(place)) = (&mut failed.details, place) {
         details.extend(place);
@@ -111,13 +111,11 @@ fn unanswered(ended: Ended, python: &str, had_answered: bool) -> Box<Failure> {
             "the interpreter `{}` was not found; install it, or name another one in `python`",
             shown(python)
         )),
-        (Some(code), _) => {
-            failure(ErrorClass::Unknown, "PYTHON_EXIT", format!("python ended with exit code {code} {when}"))
-        }
+        (Some(code), _) => failure(codes::PYTHON_EXIT, format!("python ended with exit code {code} {when}")),
         (None, signal) => {
             let signal =
                 signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
-            failure(ErrorClass::Unknown, "PYTHON_SIGNAL", format!("python was killed by {signal} {when}"))
+            failure(codes::PYTHON_SIGNAL, format!("python was killed by {signal} {when}"))
         }
     };
     failed.details =

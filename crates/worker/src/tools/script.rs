@@ -23,7 +23,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{Failure, Tool, codes};
 
 const TOOL: &str = "script";
 
@@ -91,7 +91,7 @@ impl<'c> Script<'c> {
         let cwd = self.cwd.as_deref();
         let program = Program {
             tool: TOOL,
-            not_started: "SCRIPT_NOT_STARTED",
+            not_started: codes::SCRIPT_NOT_STARTED,
             argv,
             env: &env,
             unset: &[],
@@ -123,7 +123,7 @@ fn write(text: &str, args: &Value) -> io::Result<TempDir> {
 
 fn unusable(error: &io::Error) -> Box<Failure> {
     let message = format!("the directory of the script cannot be used: {error}");
-    let mut failed = failure(ErrorClass::Unknown, "SCRIPT_NOT_STARTED", message);
+    let mut failed = failure(codes::SCRIPT_NOT_STARTED, message);
     failed.retryable = Some(true);
     failed
 }

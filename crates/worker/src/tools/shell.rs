@@ -26,7 +26,7 @@ use config::Script;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let script = Script::read(config)?;
@@ -70,7 +70,7 @@ impl Script {
         let argv = vec![self.shell.as_ref(), "-c".as_ref(), self.text.as_ref()];
         Program {
             tool: config::TOOL,
-            not_started: "SHELL_NOT_STARTED",
+            not_started: codes::SHELL_NOT_STARTED,
             argv,
             env,
             unset: &[],
@@ -123,12 +123,12 @@ fn exited(code: i32) -> Box<Failure> {
         127 => "a command was not found (exit code 127)".to_owned(),
         code => format!("the command ended with exit code {code}"),
     };
-    failure(ErrorClass::Unknown, "SHELL_EXIT", message)
+    failure(codes::SHELL_EXIT, message)
 }
 
 fn killed(signal: Option<i32>) -> Box<Failure> {
     let signal = signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
-    failure(ErrorClass::Unknown, "SHELL_SIGNAL", format!("the command was killed by {signal}"))
+    failure(codes::SHELL_SIGNAL, format!("the command was killed by {signal}"))
 }
 
 #[cfg(test)]

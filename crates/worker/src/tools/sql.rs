@@ -20,7 +20,7 @@ use crate::sandbox::{
 };
 use serde_json::{Map, Value};
 use std::time::Duration;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{Failure, Tool, codes};
 
 /// Memory of one statement's process: pages and sorting, rows as text, parameters and tables.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -125,9 +125,7 @@ async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, 
         result_bytes_max: ROWS_BYTES_MAX,
     };
     let rows = desk.compute(Job::Sql(statement), &bounds, halt).await?;
-    let too_large = |error| {
-        failure(ErrorClass::Validation, "RESULT_TOO_LARGE", format!("the rows cannot be kept: {error}"))
-    };
+    let too_large = |error| failure(codes::RESULT_TOO_LARGE, format!("the rows cannot be kept: {error}"));
     desk.share.parse(rows).await.map_err(too_large)
 }
 

@@ -25,7 +25,7 @@ const CODES: [&str; 9] = [
     "DB_STATEMENT",
     "DB_CONSTRAINT",
     "DB_TIMEOUT",
-    "DB_CONNECTION",
+    "DB_NOT_OPENED",
     "PERMISSION_DENIED",
     "LIMIT_EXCEEDED",
     "RESULT_TOO_LARGE",

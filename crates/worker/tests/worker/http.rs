@@ -171,7 +171,7 @@ fn a_status_beyond_2xx_is_an_error_of_its_class() {
     };
     check("400 Bad Request", "validation VALIDATION_ERROR");
     check("401 Unauthorized", "auth AUTHENTICATION_FAILED");
-    check("403 Forbidden", "auth PERMISSION_DENIED");
+    check("403 Forbidden", "policy PERMISSION_DENIED");
     check("404 Not Found", "validation RESOURCE_NOT_FOUND");
     check("408 Request Timeout", "timeout NETWORK_TIMEOUT");
     check("409 Conflict", "conflict CONFLICT");
@@ -204,7 +204,7 @@ fn rules_see_status_headers_and_kind() {
         "429 Slow",
         "outcome.error.kind == 'rate_limit' and outcome.error.retryAfterMs == 7000 and outcome.error.httpStatus == 429 and outcome.error.retry_after == 7 and outcome.error.retryable",
     );
-    sees("403 No", "outcome.error.kind == 'auth' and not outcome.error.retryable");
+    sees("403 No", "outcome.error.kind == 'policy' and not outcome.error.retryable");
     sees("404 No", "outcome.error.code == 'RESOURCE_NOT_FOUND' and not outcome.error.retryable");
     sees("422 No", "outcome.error.kind == 'validation' and outcome.error.details.body == '{}'");
 }

@@ -44,7 +44,7 @@ pub fn called(answer: &Value) -> CallResult {
         Some(result) => Ok(result.clone()),
         None => Err(Box::new(windlass_protocol::Failure {
             retry_after_ms: answer["retry_after_ms"].as_u64(),
-            ..windlass_protocol::Failure::new(
+            ..windlass_protocol::Failure::of_class(
                 serde_json::from_value(text("class").into()).expect("a class"),
                 &text("code"),
                 "it broke",

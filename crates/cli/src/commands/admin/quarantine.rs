@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
 use windlass_kernel::{
-    Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState, any_of,
+    Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState, any_of, codes,
 };
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::{open_store, seed};
@@ -25,7 +25,6 @@ use windlass_views::{execution_id, time};
 /// The name of this process for others while it holds the folder.
 const WHAT: &str = "windlass admin quarantine";
 const OWNER: &str = "owner";
-const CANCELLED: &str = "CANCELLED";
 
 /// List, release or cancel executions in quarantine, which do not run
 ///
@@ -205,7 +204,8 @@ fn notify_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> any
         _ => None,
     });
     let Some((run, fence)) = waits.next() else { return Ok(None) };
-    let failure = Some(Failure::of_code(CANCELLED, "the execution was abandoned while it was quarantined"));
+    let failure =
+        Some(Failure::new(codes::CANCELLED, "the execution was abandoned while it was quarantined"));
     let result = ChildResult { outcome: Outcome::Cancelled, output: Default::default(), failure };
     let letter = Letter::Input(Input::ChildEnded { run, fence, child, result });
     Ok(Some(Write::Accept(Mail { to: parent, letter, answered: false, at: now() })))

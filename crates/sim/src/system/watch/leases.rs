@@ -156,7 +156,7 @@ impl Leases {
     }
 
     fn recorded(&mut self, execution: ExecutionId, record: &Record) -> Result<(), Broken> {
-        let lost = |failure: &windlass_kernel::Failure| failure.code == "WORKER_LOST";
+        let lost = |failure: &windlass_kernel::Failure| failure.has_code(windlass_kernel::codes::WORKER_LOST);
         match &record.event {
             Event::Lost { run, fence, started: false, .. } => {
                 let unit = unit(execution, *run, *fence);

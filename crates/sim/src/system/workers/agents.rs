@@ -7,7 +7,7 @@ use super::tools::Waits;
 use super::{Caller, SentMessage};
 use crate::invariants::Broken;
 use serde_json::{Value, json};
-use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Unit};
+use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Call, Failure, Unit, codes};
 use windlass_worker::Call as ToolCall;
 use windlass_worker::session::Input;
 
@@ -91,9 +91,7 @@ impl World {
             0..=84 => AgentAsk::Execute { step, args: json!({ "a": agent.round }) },
             85..=91 => AgentAsk::Skip { step, reason: "it is not needed".into() },
             92..=97 => AgentAsk::Pause { reason: "is that right?".into() },
-            _ => AgentAsk::Fail {
-                failure: Failure::new(ErrorClass::Unknown, "GAVE_UP", "the agent failed the execution"),
-            },
+            _ => AgentAsk::Fail { failure: Failure::of_code("GAVE_UP", "the agent failed the execution") },
         });
         self.agent_keeps(worker, unit)
     }
@@ -166,9 +164,7 @@ impl World {
         let Some(agent) = &mut bench.agent else { return Ok(()) };
         let gives_up = match agent.open.take() {
             Some(AgentAsk::Fail { failure }) if *answer == AgentAnswer::Noted => Some(failure),
-            _ if *answer == AgentAnswer::Stale => {
-                Some(Failure::new(ErrorClass::Unknown, "STOPPED", "its work is over"))
-            }
+            _ if *answer == AgentAnswer::Stale => Some(Failure::new(codes::STOPPED, "its work is over")),
             _ => None,
         };
         match gives_up {

@@ -6,7 +6,7 @@ use super::super::world::{Happening, World};
 use super::agents::{self, Agent};
 use crate::invariants::Broken;
 use serde_json::json;
-use windlass_protocol::{ErrorClass, Failure, Outcome, Report, Unit, Work};
+use windlass_protocol::{Failure, Outcome, Report, Unit, Work, codes};
 use windlass_store::{StoreError, Tenant};
 use windlass_worker::session::Input;
 use windlass_worker::{CallResult, Next, Run};
@@ -99,11 +99,8 @@ impl World {
             }
             Next::Open(handles) => {
                 for handle in handles {
-                    let nothing = Failure::new(
-                        ErrorClass::Validation,
-                        "RESOURCE_NOT_FOUND",
-                        "the simulated worker has no secrets",
-                    );
+                    let nothing =
+                        Failure::new(codes::RESOURCE_NOT_FOUND, "the simulated worker has no secrets");
                     bench.run.opened(handle, Err(Box::new(nothing)));
                 }
                 return self.advance(worker, unit);
@@ -143,8 +140,8 @@ impl World {
     }
 
     fn failure(&mut self) -> Failure {
-        let codes = ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE", "ODD", "VALIDATION_ERROR"];
-        let code = *self.rng.pick(&codes);
+        let texts = ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE", "ODD", "VALIDATION_ERROR"];
+        let code = *self.rng.pick(&texts);
         Failure::of_code(code, "a simulated failure")
     }
 
@@ -220,7 +217,7 @@ impl World {
             && !bench.halted
             && bench.over.is_none()
         {
-            let failed = Failure::new(ErrorClass::Timeout, "NETWORK_TIMEOUT", "the attempt took too long");
+            let failed = Failure::new(codes::NETWORK_TIMEOUT, "the attempt took too long");
             bench.over = Some(Some(bench.run.report_now(Outcome::Failed(failed))));
         }
         self.hand_in(worker)

@@ -13,7 +13,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum time of one statement. The timeout of a node may be shorter.
 pub(crate) const STATEMENT_TIME: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl Stop {
                 let seconds = STATEMENT_TIME.as_secs();
                 let message =
                     format!("the statement took longer than {seconds} s and was stopped; reduce its work");
-                Some(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message))
+                Some(failure(codes::LIMIT_EXCEEDED, message))
             }
             (FULL, Some(database)) => Some(database.full()),
             _ => None,

@@ -4,7 +4,7 @@ use super::Database;
 use crate::failure::failure;
 use std::path::Path;
 use std::{fs, io};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum number of files and folders of one tenant: a database may also have a journal, a log and an index, and each
 /// takes an inode even when it is empty.
@@ -29,7 +29,7 @@ impl Database {
                  be made; use one that exists",
                 usage.files, self.name
             );
-            return Err(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message));
+            return Err(failure(codes::LIMIT_EXCEEDED, message));
         }
         let left = self.quota.tenant.map(|tenant| tenant.saturating_sub(usage.bytes.saturating_sub(size)));
         Ok([self.quota.each, left].into_iter().flatten().min())
@@ -52,12 +52,12 @@ impl Database {
             mib(self.quota.each),
             mib(self.quota.tenant)
         );
-        failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
+        failure(codes::LIMIT_EXCEEDED, message)
     }
 }
 
 pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
-    failure(ErrorClass::Unknown, "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
+    failure(codes::DB_NOT_OPENED, format!("the folder of databases cannot be used: {error}"))
 }
 
 /// Counts a folder and its subfolders; links are not followed. Every file counts, because an uncounted kind would have

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, Row, params_from_iter};
 use serde_json::{Value, json};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum size of rows as JSON, which are held in memory and stored with the execution.
 pub(crate) const ROWS_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -106,8 +106,7 @@ fn json_of(cell: ValueRef<'_>) -> Value {
 
 fn too_large() -> Box<Failure> {
     failure(
-        ErrorClass::Validation,
-        "RESULT_TOO_LARGE",
+        codes::RESULT_TOO_LARGE,
         format!("the rows have more than {ROWS_BYTES_MAX} bytes; select fewer rows"),
     )
 }
@@ -117,7 +116,7 @@ fn not_allowed(what: &str) -> Box<Failure> {
         "a statement may not use {}; it may read and change its own database, see docs/nodes.md",
         shown(what)
     );
-    failure(ErrorClass::Policy, "PERMISSION_DENIED", message)
+    failure(codes::PERMISSION_DENIED, message)
 }
 
 /// Formats an error like those of the other databases.
@@ -128,24 +127,22 @@ pub(super) fn trouble(error: &rusqlite::Error, statement: &Statement) -> Box<Fai
             rusqlite::Error::MultipleStatement => {
                 invalid("`query` of sql is one statement; use one node for each")
             }
-            _ => failure(ErrorClass::Validation, "DB_SYNTAX", message),
+            _ => failure(codes::DB_SYNTAX, message),
         };
     };
     match (code.code, &statement.database) {
-        (ErrorCode::ConstraintViolation, _) => failure(ErrorClass::Validation, "DB_CONSTRAINT", message),
-        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => {
-            failure(ErrorClass::Timeout, "DB_TIMEOUT", message)
-        }
+        (ErrorCode::ConstraintViolation, _) => failure(codes::DB_CONSTRAINT, message),
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => failure(codes::DB_TIMEOUT, message),
         (ErrorCode::OutOfMemory, _) => {
             let message = format!(
                 "{message}: it needs more memory than a statement may have; process less data at a time"
             );
-            failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
+            failure(codes::LIMIT_EXCEEDED, message)
         }
         (ErrorCode::DiskFull, Some(database)) => database.full(),
         (ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DiskFull, _) => {
-            failure(ErrorClass::Unknown, "DB_CONNECTION", message)
+            failure(codes::DB_NOT_OPENED, message)
         }
-        _ => failure(ErrorClass::Validation, "DB_STATEMENT", message),
+        _ => failure(codes::DB_STATEMENT, message),
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use windlass_artifact::{digest, key_of};
-use windlass_protocol::{ErrorClass, Failure, Stream};
+use windlass_protocol::{Failure, Stream, codes};
 
 const TOOL: &str = "python";
 
@@ -50,7 +50,7 @@ async fn make(
         let message = format!(
             "python3 cannot make an environment for packages: {words}; install its module venv (Debian: python3-venv)"
         );
-        return Err(failure(ErrorClass::Validation, "INVALID_CONFIGURATION", message));
+        return Err(failure(codes::INVALID_CONFIGURATION, message));
     }
     let python = folder.join("bin/python").display().to_string();
     let pip = [&python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--"];
@@ -61,7 +61,7 @@ async fn make(
             "pip could not install {}: {words}; can this worker reach the package index?",
             shown(&packages.join(", "))
         );
-        let mut failed = failure(ErrorClass::Unknown, "DEPENDENCIES_NOT_INSTALLED", message);
+        let mut failed = failure(codes::DEPENDENCIES_NOT_INSTALLED, message);
         failed.retryable = Some(true);
         return Err(failed);
     }
@@ -73,7 +73,7 @@ async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Re
     let env = BTreeMap::new();
     let program = Program {
         tool: TOOL,
-        not_started: "CODE_NOT_STARTED",
+        not_started: codes::CODE_NOT_STARTED,
         argv,
         env: &env,
         unset: &[],
@@ -106,5 +106,5 @@ fn own_folder(path: &Path) -> io::Result<()> {
 
 fn unusable(path: &Path, error: &io::Error) -> Box<Failure> {
     let message = format!("the folder for packages, {}, cannot be used: {error}", path.display());
-    failure(ErrorClass::Unknown, "CODE_NOT_STARTED", message)
+    failure(codes::CODE_NOT_STARTED, message)
 }

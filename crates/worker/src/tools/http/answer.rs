@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 use windlass_secrets::LOOKAHEAD;
 
 /// Maximum bytes of the answer in an error: errors are stored and sent far more often than results.
@@ -111,7 +111,7 @@ fn too_large(hop: &Request) -> Box<Failure> {
         }
         _ => format!("the answer to {asked} is larger than {max} bytes; `max_response_bytes` allows more"),
     };
-    failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message)
+    failure(codes::RESPONSE_TOO_LARGE, message)
 }
 
 async fn data(
@@ -150,15 +150,15 @@ fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
     match error {
         Unusable::NoJson(error) => {
             let message = format!("the answer to {asked} is declared as JSON and cannot be parsed: {error}");
-            let mut failed = failure(ErrorClass::Validation, "RESPONSE_NOT_JSON", message);
+            let mut failed = failure(codes::RESPONSE_NOT_JSON, message);
             failed.details = json!({ "body": excerpt });
             failed
         }
         Unusable::Deep | Unusable::Large(_) => {
             let message = format!("the answer to {asked} cannot be kept: {error}");
-            failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message)
+            failure(codes::RESPONSE_TOO_LARGE, message)
         }
-        Unusable::Defect(error) => failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string()),
+        Unusable::Defect(error) => failure(codes::WORKER_DEFECT, error.to_string()),
     }
 }
 
@@ -177,19 +177,19 @@ fn listed(headers: &HeaderMap) -> Value {
 }
 
 fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request) -> Box<Failure> {
-    let (class, code) = match status.as_u16() {
-        401 => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
-        403 => (ErrorClass::Auth, "PERMISSION_DENIED"),
-        404 | 410 => (ErrorClass::Validation, "RESOURCE_NOT_FOUND"),
-        408 => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
-        409 | 412 => (ErrorClass::Conflict, "CONFLICT"),
-        429 => (ErrorClass::RateLimit, "RATE_LIMIT_EXCEEDED"),
-        500..=599 => (ErrorClass::Transient5xx, "SERVICE_UNAVAILABLE"),
-        _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
+    let code = match status.as_u16() {
+        401 => codes::AUTHENTICATION_FAILED,
+        403 => codes::PERMISSION_DENIED,
+        404 | 410 => codes::RESOURCE_NOT_FOUND,
+        408 => codes::NETWORK_TIMEOUT,
+        409 | 412 => codes::CONFLICT,
+        429 => codes::RATE_LIMIT_EXCEEDED,
+        500..=599 => codes::SERVICE_UNAVAILABLE,
+        _ => codes::VALIDATION_ERROR,
     };
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let message = format!("{} was answered with {}{reason}", hop.describe(), status.as_u16());
-    let mut failed = failure(class, code, message);
+    let mut failed = failure(code, message);
     failed.retry_after_ms = retry_after_ms(headers, Timestamp::now());
     failed.details = json!({ "status_code": status.as_u16(), "url": hop.shown_url(), "body": body });
     failed.facts.http_status = Some(status.as_u16());

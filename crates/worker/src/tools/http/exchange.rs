@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 const HOPS_MAX: usize = 10;
 
@@ -32,7 +32,7 @@ pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share
     let began = Instant::now();
     let client = match clients.with(request.limits.connect).await {
         Ok(client) => client,
-        Err(error) => return Err(failure(ErrorClass::Unknown, "HTTP_NOT_STARTED", error)).into(),
+        Err(error) => return Err(failure(codes::HTTP_NOT_STARTED, error)).into(),
     };
     let mut hop = request.clone();
     match answered(&mut hop, &client, clients).await {
@@ -53,7 +53,7 @@ async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Resu
         }
     }
     let message = format!("{} was redirected more than {HOPS_MAX} times", hop.describe());
-    Err(failure(ErrorClass::Validation, "TOO_MANY_REDIRECTS", message))
+    Err(failure(codes::TOO_MANY_REDIRECTS, message))
 }
 
 async fn sent(hop: &Request, client: &Client) -> Result<Response, Box<Failure>> {
@@ -89,7 +89,7 @@ fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<F
         let location = shown(&String::from_utf8_lossy(location.as_bytes()));
         let message =
             format!("{} was redirected to `{location}`, which is not a valid address", hop.describe());
-        return Err(failure(ErrorClass::Validation, "BAD_REDIRECT", message));
+        return Err(failure(codes::BAD_REDIRECT, message));
     };
     let mut next = Request { url, ..hop.clone() };
     if changes_to_get(status, &hop.method) {
@@ -136,15 +136,11 @@ pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
         return failure::invalid(message);
     }
     if error.is_timeout() {
-        return failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message);
+        return failure(codes::NETWORK_TIMEOUT, message);
     }
-    failure(ErrorClass::Transport, connection_code(&error), message)
+    failure(connection_code(&error), message)
 }
 
 fn not_allowed(hop: &Request, refused: &Refused) -> Box<Failure> {
-    failure(
-        ErrorClass::Policy,
-        "EGRESS_REFUSED",
-        format!("{} {} is not made: {refused}", hop.method, place(&hop.url)),
-    )
+    failure(codes::EGRESS_REFUSED, format!("{} {} is not made: {refused}", hop.method, place(&hop.url)))
 }

@@ -10,7 +10,7 @@ use crate::tools::Desk;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 use std::time::Duration;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Maximum length of a path.
 const PATH_BYTES_MAX: usize = 4 * 1024;
@@ -124,19 +124,11 @@ async fn search(
 ) -> Result<Vec<Value>, Box<Failure>> {
     let found = desk.compute(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
     let found = desk.share.parse(found).await.map_err(|error| {
-        failure(
-            ErrorClass::Validation,
-            "RESULT_TOO_LARGE",
-            format!("what the JSONPath finds cannot be kept: {error}"),
-        )
+        failure(codes::RESULT_TOO_LARGE, format!("what the JSONPath finds cannot be kept: {error}"))
     })?;
     match found {
         Value::Array(found) => Ok(found),
-        other => Err(failure(
-            ErrorClass::Unknown,
-            "WORKER_DEFECT",
-            format!("no lists: {}", shown(&other.to_string())),
-        )),
+        other => Err(failure(codes::WORKER_DEFECT, format!("no lists: {}", shown(&other.to_string())))),
     }
 }
 
@@ -177,7 +169,7 @@ impl Path {
         };
         let message =
             format!("`{}` finds nothing at `{}` in the answer to {asked}: {there}", self.field, self.text);
-        failure(ErrorClass::Validation, "VALIDATION_ERROR", message)
+        failure(codes::VALIDATION_ERROR, message)
     }
 }
 

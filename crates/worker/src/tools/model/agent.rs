@@ -40,7 +40,7 @@ use state::{Made, State};
 use std::time::Duration;
 use tokio::time::sleep;
 use toolbox::Toolbox;
-use windlass_protocol::{ErrorClass, Failure, Level, Tool};
+use windlass_protocol::{Failure, Level, Tool, codes};
 
 const TOOL: &str = "ai_agent";
 
@@ -116,7 +116,7 @@ impl Agent<'_> {
         } else {
             return Ok(());
         };
-        let mut failed = failure(ErrorClass::Validation, "LIMIT_EXCEEDED", exceeded);
+        let mut failed = failure(codes::LIMIT_EXCEEDED, exceeded);
         failed.details = json!({ "iterations": state.rounds, "tokensUsed": state.tokens });
         Err(failed)
     }

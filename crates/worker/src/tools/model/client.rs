@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::answer::{Answer, Pieces, whole};
-use crate::failure::{failure, shown};
+use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::node::NodeDesk;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
@@ -13,7 +13,7 @@ use reqwest::Response;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_protocol::{ErrorClass, Failure, Level};
+use windlass_protocol::{Failure, Level, codes};
 use windlass_secrets::{LOOKAHEAD, Redactor};
 
 /// Time without data after which a server is considered dead.
@@ -36,7 +36,7 @@ impl Model {
     ) -> Result<Answer, Box<Failure>> {
         tokio::select! {
             biased;
-            _ = halt.pulled() => Err(failure(ErrorClass::Unknown, "CANCELLED", "the request to the model was stopped")),
+            _ = halt.pulled() => Err(failure::stopped("the request to the model")),
             answer = self.answered(body, desk, node) => {
                 let answer = answer?;
                 node.meter.add(TOKENS_USED, answer.usage.total);
@@ -77,16 +77,9 @@ impl Model {
         let clients = &desk.kit.clients;
         let host = self.url.host_str().unwrap_or_default();
         clients.check_host(host).map_err(|refused| {
-            failure(
-                ErrorClass::Policy,
-                "EGRESS_REFUSED",
-                format!("the model at {} was not called: {refused}", self.place()),
-            )
+            failure(codes::EGRESS_REFUSED, format!("the model at {} was not called: {refused}", self.place()))
         })?;
-        let client = clients
-            .with(None)
-            .await
-            .map_err(|error| failure(ErrorClass::Unknown, "HTTP_NOT_STARTED", error))?;
+        let client = clients.with(None).await.map_err(|error| failure(codes::HTTP_NOT_STARTED, error))?;
         let mut request = client.post(self.url.clone()).json(&body);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
@@ -156,22 +149,22 @@ impl Model {
         {
             body.extend_from_slice(&piece);
         }
-        let (class, code) = match status.as_u16() {
-            401 => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
-            403 => (ErrorClass::Policy, "PERMISSION_DENIED"),
-            404 => (ErrorClass::Validation, "RESOURCE_NOT_FOUND"),
-            408 => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
-            429 => (ErrorClass::RateLimit, "RATE_LIMIT_EXCEEDED"),
-            503 | 529 => (ErrorClass::Transient5xx, "AI_MODEL_BUSY"),
-            500..=599 => (ErrorClass::Transient5xx, "PROVIDER_ERROR"),
-            _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
+        let code = match status.as_u16() {
+            401 => codes::AUTHENTICATION_FAILED,
+            403 => codes::PERMISSION_DENIED,
+            404 => codes::RESOURCE_NOT_FOUND,
+            408 => codes::NETWORK_TIMEOUT,
+            429 => codes::RATE_LIMIT_EXCEEDED,
+            503 | 529 => codes::AI_MODEL_BUSY,
+            500..=599 => codes::PROVIDER_ERROR,
+            _ => codes::VALIDATION_ERROR,
         };
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         let words = answer["error"]["message"].as_str().or(answer["error"].as_str());
         let words = words.map(|words| shown(&redactor.text(words)));
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         let message = format!("the model at {} answered with {}{words}", self.place(), status.as_u16());
-        let mut failed = failure(class, code, message);
+        let mut failed = failure(code, message);
         failed.retry_after_ms = retry_after_ms(&headers, Timestamp::now());
         failed.details = json!({ "status_code": status.as_u16(), "body": excerpt(&body, redactor) });
         failed.facts.http_status = Some(status.as_u16());
@@ -184,21 +177,21 @@ impl Model {
         let root = refused.or(causes.last()).map(|cause| shown(&cause.to_string())).unwrap_or_default();
         let message = format!("the model at {} could not be reached: {root}", self.place());
         match () {
-            () if refused.is_some() => failure(ErrorClass::Policy, "EGRESS_REFUSED", message),
-            () if error.is_timeout() => failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message),
-            () => failure(ErrorClass::Transport, crate::egress::connection_code(error), message),
+            () if refused.is_some() => failure(codes::EGRESS_REFUSED, message),
+            () if error.is_timeout() => failure(codes::NETWORK_TIMEOUT, message),
+            () => failure(crate::egress::connection_code(error), message),
         }
     }
 
     fn silent(&self) -> Box<Failure> {
         let message = format!("the model at {} sent no data for {} s", self.place(), SILENCE.as_secs());
-        failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
+        failure(codes::NETWORK_TIMEOUT, message)
     }
 
     fn not_understood(&self, why: &str, body: &[u8], redactor: &Redactor) -> Box<Failure> {
         let why = shown(&redactor.text(why));
         let message = format!("the answer of the model at {} is not valid: {why}", self.place());
-        let mut failed = failure(ErrorClass::Transient5xx, "PROVIDER_ERROR", message);
+        let mut failed = failure(codes::PROVIDER_ERROR, message);
         failed.details = json!({ "body": excerpt(body, redactor) });
         failed
     }

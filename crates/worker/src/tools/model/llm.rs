@@ -8,7 +8,7 @@ use crate::pipeline::Call;
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{Failure, Tool, codes};
 use windlass_schemas::{Misfit, Schema};
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
@@ -91,8 +91,7 @@ fn parsed(text: &str, schema: Option<&Schema>) -> Result<Value, Box<Failure>> {
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
     let refused = |why: String| {
-        let mut failed =
-            failure(ErrorClass::Transient5xx, "PROVIDER_ERROR", format!("the model's answer {why}"));
+        let mut failed = failure(codes::PROVIDER_ERROR, format!("the model's answer {why}"));
         failed.details = json!({ "text": shown(text) });
         failed
     };

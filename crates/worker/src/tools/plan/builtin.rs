@@ -8,7 +8,7 @@ use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use serde_json::{Map, Value, json};
 use windlass_expr::{Expr, literal, translate_condition};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Headers of requests and answers that are not captured.
 const HIDDEN: [&str; 5] = ["authorization", "cookie", "proxy-authorization", "set-cookie", "authentication"];
@@ -82,9 +82,7 @@ pub(super) fn check(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<
         true => Ok(format!("inputs[{}]", literal(&json!(name)))),
         false => Err(format!("there is no input `{name}`")),
     };
-    let refused = |why: String| {
-        failure(ErrorClass::Validation, "EXPRESSION_ERROR", format!("bad expression `{source}`: {why}"))
-    };
+    let refused = |why: String| failure(codes::EXPRESSION_ERROR, format!("bad expression `{source}`: {why}"));
     let translated = translate_condition(&source, &bind).map_err(|error| refused(error.to_string()))?;
     let expr = Expr::compile(&translated).map_err(|error| refused(error.to_string()))?;
     let scope = Map::from_iter([("inputs".to_owned(), Value::Object(read.clone()))]);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 /// Variables of the worker's own system, which have no meaning in a container.
 const OF_SYSTEM: [&str; 2] = ["PATH", "SSL_CERT_FILE"];
@@ -129,7 +129,7 @@ fn cached(cache: &Path, image: &str) -> Option<PathBuf> {
 
 fn no_engine() -> Box<Failure> {
     let message = "neither docker nor podman is installed on this worker; install one of them to run images";
-    failure(ErrorClass::Validation, "CONTAINER_ENGINE_MISSING", message)
+    failure(codes::CONTAINER_ENGINE_MISSING, message)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::failure::{failure, invalid};
 use serde_json::{Map, Value};
 use windlass_artifact::key;
 use windlass_protocol::{
-    Binding, DRILLED_BYTES_MAX, ErrorClass, Failure, PlanStep, RefSource, StepInput, drill_into,
+    Binding, DRILLED_BYTES_MAX, Failure, PlanStep, RefSource, StepInput, codes, drill_into,
 };
 use windlass_schemas::Schema;
 
@@ -97,7 +97,7 @@ async fn referenced(
             "input `{}` reads a part of a value of {bytes} bytes, more than {DRILLED_BYTES_MAX}; refer to the whole value",
             input.name
         );
-        return Err(failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message));
+        return Err(failure(codes::VALUE_TOO_LARGE, message));
     }
     let loaded = desk.kit.claim.load(vec![artifact.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
     let Some(bytes) = loaded else { return Err(crate::pipeline::not_available(artifact)) };
@@ -115,21 +115,12 @@ fn check_required(input: &StepInput) -> Result<(), Box<Failure>> {
         Binding::Ref { text, .. } => format!("`{text}` has no value"),
         Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => "it is not bound".to_owned(),
     };
-    Err(failure(
-        ErrorClass::Validation,
-        "INPUT_UNBOUND",
-        format!("the input `{}` is required, and {why}", input.name),
-    ))
+    Err(failure(codes::INPUT_UNBOUND, format!("the input `{}` is required, and {why}", input.name)))
 }
 
 pub(super) fn check_schema(what: &str, schema: &Value, value: &Value) -> Result<(), Box<Failure>> {
-    let refused = |why: String| {
-        failure(
-            ErrorClass::Validation,
-            "VALIDATION_ERROR",
-            format!("`{what}` does not fit its schema: {why}"),
-        )
-    };
+    let refused =
+        |why: String| failure(codes::VALIDATION_ERROR, format!("`{what}` does not fit its schema: {why}"));
     let schema = Schema::new(schema).map_err(|problem| refused(problem.to_string()))?;
     match schema.validate(value).err().and_then(|misfits| misfits.into_iter().next()) {
         None => Ok(()),

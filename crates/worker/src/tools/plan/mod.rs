@@ -28,13 +28,10 @@ use place::StepPlace;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use windlass_protocol::{
-    BuiltinAction, ErrorClass, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable,
-};
+use windlass_protocol::{BuiltinAction, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable, codes};
 
 /// Name in messages, as in "the command of plan step could not be started".
 const TOOL: &str = "plan step";
-const NOT_STARTED: &str = "STEP_NOT_STARTED";
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     run_step(call, desk, halt).await.into()
@@ -150,7 +147,7 @@ impl StepPlace {
     fn program<'p>(&'p self, argv: Vec<&'p OsStr>, env: &'p BTreeMap<String, String>) -> Program<'p> {
         Program {
             tool: TOOL,
-            not_started: NOT_STARTED,
+            not_started: codes::STEP_NOT_STARTED,
             argv,
             env,
             unset: place::ROUTING_VARIABLES,
@@ -178,5 +175,5 @@ fn variable_text(variable: &StepVariable, inputs: &[ResolvedInput]) -> Result<Op
 
 /// Returns a failure of the work dir; another worker may succeed.
 fn unusable(error: &std::io::Error) -> Box<Failure> {
-    failure(ErrorClass::Transport, "NO_WORK_DIR", format!("the work dir of the step cannot be used: {error}"))
+    failure(codes::NO_WORK_DIR, format!("the work dir of the step cannot be used: {error}"))
 }

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, KeyHasher, is_reference, key_of};
-use windlass_protocol::{DRILLED_BYTES_MAX, ErrorClass, Failure, PlanStep, StepOutput};
+use windlass_protocol::{DRILLED_BYTES_MAX, Failure, PlanStep, StepOutput, codes};
 use windlass_secrets::Redactor;
 
 /// Bytes of one output. A larger one belongs to a store of its own.
@@ -155,7 +155,7 @@ fn too_large_for_condition(output: &StepOutput) -> Box<Failure> {
         "output `{}` is read by a condition, so it must be text or JSON of at most {DRILLED_BYTES_MAX} bytes",
         output.name
     );
-    failure(ErrorClass::Validation, "VALUE_TOO_LARGE", message)
+    failure(codes::VALUE_TOO_LARGE, message)
 }
 
 /// Copies a file without values of secrets. Returns the key and the length of the copy.
@@ -185,11 +185,7 @@ fn copy_redacted(mut from: File, to: &Path, redactor: Arc<Redactor>) -> io::Resu
 fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
     let what = format!("output {}", output.name);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        failure(
-            ErrorClass::Validation,
-            "OUTPUT_INVALID",
-            format!("output `{}` is no JSON: {error}", output.name),
-        )
+        failure(codes::OUTPUT_INVALID, format!("output `{}` is no JSON: {error}", output.name))
     })?;
     if let Some(schema) = &output.schema {
         check_schema(&what, schema, &value)?;

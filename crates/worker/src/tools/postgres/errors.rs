@@ -7,7 +7,7 @@ use crate::pipeline::CallResult;
 use serde_json::{Map, Value, json};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, ErrorPosition};
-use windlass_protocol::{ErrorClass, Failure, codes};
+use windlass_protocol::{Failure, FailureCode, codes};
 
 pub(super) struct Trouble {
     failure: Box<Failure>,
@@ -33,7 +33,7 @@ impl From<Error> for Trouble {
         match error.as_db_error() {
             Some(error) => Trouble::of_server(error),
             None if error.is_closed() || is_io(&error) => Trouble::connecting(error),
-            None => failure(ErrorClass::Unknown, "DB_ERROR", cause(&error)).into(),
+            None => failure(codes::DB_ERROR, cause(&error)).into(),
         }
     }
 }
@@ -46,20 +46,19 @@ impl Trouble {
             None => {
                 // Other errors of the connection are of the database itself.
                 let code = match connection_code(&error) {
-                    codes::CONNECTION_RESET => "DB_CONNECTION",
+                    codes::CONNECTION_RESET => codes::DB_CONNECTION,
                     code => code,
                 };
                 let message = format!("no connection to postgres: {}", cause(&error));
-                failure(ErrorClass::Transport, code, message).into()
+                failure(code, message).into()
             }
         }
     }
 
     fn of_server(error: &DbError) -> Trouble {
         let state = error.code().code();
-        let (class, code) = classed(state);
-        let mut failed =
-            failure(class, code, format!("postgres reported: {} ({state})", shown(error.message())));
+        let message = format!("postgres reported: {} ({state})", shown(error.message()));
+        let mut failed = failure(code_of(state), message);
         failed.details = details(error, state);
         Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
     }
@@ -76,19 +75,19 @@ impl Trouble {
     }
 }
 
-/// Returns the class by the SQLSTATE: its first two characters.
-fn classed(state: &str) -> (ErrorClass, &'static str) {
+/// Returns the code for a SQLSTATE or its class, which is its first two characters.
+fn code_of(state: &str) -> FailureCode {
     match (state.get(..2).unwrap_or_default(), state) {
-        (_, "40001" | "40P01") => (ErrorClass::Transient5xx, "DB_DEADLOCK"),
-        (_, "57014" | "55P03") => (ErrorClass::Timeout, "DB_TIMEOUT"),
-        ("08", _) | (_, "57P01" | "57P02" | "57P03" | "53300") => (ErrorClass::Transport, "DB_CONNECTION"),
-        ("23", _) => (ErrorClass::Validation, "DB_CONSTRAINT"),
-        ("28", _) => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
-        (_, "42501") => (ErrorClass::Policy, "PERMISSION_DENIED"),
-        (_, "42601") => (ErrorClass::Validation, "DB_SYNTAX"),
-        ("22" | "3D" | "3F" | "42", _) => (ErrorClass::Validation, "DB_STATEMENT"),
-        ("53" | "58", _) => (ErrorClass::Transient5xx, "DB_UNAVAILABLE"),
-        _ => (ErrorClass::Unknown, "DB_ERROR"),
+        (_, "40001" | "40P01") => codes::DB_DEADLOCK,
+        (_, "57014" | "55P03") => codes::DB_TIMEOUT,
+        ("08", _) | (_, "57P01" | "57P02" | "57P03" | "53300") => codes::DB_CONNECTION,
+        ("23", _) => codes::DB_CONSTRAINT,
+        ("28", _) => codes::AUTHENTICATION_FAILED,
+        (_, "42501") => codes::PERMISSION_DENIED,
+        (_, "42601") => codes::DB_SYNTAX,
+        ("22" | "3D" | "3F" | "42", _) => codes::DB_STATEMENT,
+        ("53" | "58", _) => codes::DB_UNAVAILABLE,
+        _ => codes::DB_ERROR,
     }
 }
 
@@ -128,5 +127,5 @@ pub(super) fn invalid(message: String) -> Box<Failure> {
 pub(super) fn too_large() -> Trouble {
     let message =
         "the rows are larger than `max_result_bytes`; ask for fewer of them with LIMIT, or allow more";
-    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message).into()
+    failure(codes::RESULT_TOO_LARGE, message).into()
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use tokio::net::lookup_host;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
-use windlass_protocol::{ErrorClass, codes};
+use windlass_protocol::codes;
 
 const PORT: u16 = 5432;
 /// Address that is checked for a directory of sockets, which is on this machine.
@@ -42,7 +42,7 @@ fn port(config: &Config, number: usize) -> u16 {
 async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Trouble> {
     let found = lookup_host((name, port)).await.map_err(|error| {
         let message = format!("no connection to postgres: the name `{name}` cannot be resolved: {error}");
-        failure(ErrorClass::Transport, codes::DNS_FAILED, message)
+        failure(codes::DNS_FAILED, message)
     })?;
     let mut refused = None;
     for address in found.map(|address| address.ip()) {
@@ -52,19 +52,11 @@ async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Troub
         }
     }
     Err(refused.map_or_else(
-        || {
-            failure(
-                ErrorClass::Transport,
-                codes::DNS_FAILED,
-                format!("no connection to postgres: {name} has no address"),
-            )
-            .into()
-        },
+        || failure(codes::DNS_FAILED, format!("no connection to postgres: {name} has no address")).into(),
         |refused| not_allowed(&refused),
     ))
 }
 
 fn not_allowed(refused: &Refused) -> Trouble {
-    failure(ErrorClass::Policy, "EGRESS_REFUSED", format!("no connection to postgres is made: {refused}"))
-        .into()
+    failure(codes::EGRESS_REFUSED, format!("no connection to postgres is made: {refused}")).into()
 }

@@ -16,7 +16,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres_rustls::MakeRustlsConnect;
-use windlass_protocol::ErrorClass;
+use windlass_protocol::codes;
 
 /// Maximum time for closing the connection, which only prevents a line in the server's log.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -73,8 +73,7 @@ async fn tls(verifies: bool) -> Result<MakeRustlsConnect, Trouble> {
     let config =
         made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string()));
     config.map(MakeRustlsConnect::new).map_err(|error| {
-        failure(ErrorClass::Unknown, "DB_NOT_STARTED", format!("TLS cannot be set up for postgres: {error}"))
-            .into()
+        failure(codes::DB_NOT_STARTED, format!("TLS cannot be set up for postgres: {error}")).into()
     })
 }
 

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 
@@ -115,15 +115,16 @@ pub(in crate::tools) async fn read_answer(
     }
     // A large answer takes time to be parsed, too.
     let parsed = blocking(move || Ok(serde_json::from_slice(&json))).await;
-    parsed.map_err(|error| unusable(&error))?.map(Some).map_err(|error| {
-        failure(ErrorClass::Validation, "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))
-    })
+    parsed
+        .map_err(|error| unusable(&error))?
+        .map(Some)
+        .map_err(|error| failure(codes::RESULT_NOT_JSON, format!("the result cannot be read: {error}")))
 }
 
 fn too_large(why: &str) -> Box<Failure> {
     let message =
         format!("the result is too large: {why} is the maximum; write it to a file and return its path");
-    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
+    failure(codes::RESULT_TOO_LARGE, message)
 }
 
 fn written(request: &Value) -> io::Result<Papers> {
@@ -155,7 +156,7 @@ fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
 
 fn unusable(error: &io::Error) -> Box<Failure> {
     let message = format!("the directory through which {TOOL} is called cannot be used: {error}");
-    let mut failed = failure(ErrorClass::Unknown, "PYTHON_NOT_STARTED", message);
+    let mut failed = failure(codes::PYTHON_NOT_STARTED, message);
     failed.retryable = Some(true);
     failed
 }

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, ToolCall};
 use crate::failure::failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_protocol::{ErrorClass, Failure};
+use windlass_protocol::{Failure, codes};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
@@ -44,7 +44,7 @@ impl State {
         State::deserialize(memo).map_err(|error| {
             let message =
                 format!("the stored state of the agent cannot be read: {error}; use workers of one version");
-            failure(ErrorClass::Validation, "INVALID_CURSOR", message)
+            failure(codes::INVALID_CURSOR, message)
         })
     }
 

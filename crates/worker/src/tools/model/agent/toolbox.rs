@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_protocol::{AgentAnswer, AgentAsk, ErrorClass, Failure};
+use windlass_protocol::{AgentAnswer, AgentAsk, Failure, codes};
 
 /// Maximum size of one result in the conversation.
 const RESULT_MAX: usize = 32 * 1024;
@@ -170,7 +170,7 @@ impl Toolbox {
 }
 
 fn given_up(args: &Value, desk: &Desk) -> Failure {
-    let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or("AGENT_FAILED");
+    let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or(codes::AGENT_FAILED.name());
     let message =
         args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent failed the execution");
     let mut failed = *output::from_error(&json!({ "code": code, "message": message }));
@@ -191,11 +191,7 @@ async fn describe_answer(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<
         AgentAnswer::Noted => json!({ "status": "done" }),
         AgentAnswer::Refused { why } => json!({ "status": "refused", "reason": why }),
         AgentAnswer::Stale => {
-            return Err(failure(
-                ErrorClass::Unknown,
-                "STOPPED",
-                "the agent's work was reassigned or has ended",
-            ));
+            return Err(failure(codes::STOPPED, "the agent's work was reassigned or has ended"));
         }
     })
 }
