@@ -282,6 +282,7 @@ fn a_gate_is_listed_with_the_keys_that_may_open_it() {
     assert_eq!((&view["status"], &view["progress"]["currentNode"]), (&json!("paused"), &json!("g")));
     let gate = json!({ "step": "g", "reads": ["go", "really"], "since": "1970-01-01T00:00:01.000Z" });
     assert_eq!((&view["view"]["status"], &view["view"]["gates"]), (&json!("paused"), &json!([gate])));
+    assert_eq!(view["waitingFor"][0]["when"], "ctx.go and ctx.really");
     let patch = Patch::from([("go".into(), json!(true).into()), ("really".into(), json!(1).into())]);
     driven.send(&Input::Patch { patch, by: "me".into() });
     let view = driven.view();
