@@ -267,6 +267,7 @@ fn iterations_are_listed_inside_the_one_firing_of_their_loop() {
     assert_eq!(entries(&view), ["a 1 running"]);
     let view = driven.failed("busy").view();
     assert_eq!(entries(&view), ["a 1 failed"]);
+    assert_eq!(view["view"]["steps"][0]["event"], "loop.done", "as its arcs see it");
     let iterations = view["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
     let brief: Vec<_> = iterations.iter().map(|i| (&i["index"], &i["status"], &i["output"])).collect();
     let (zero, one) = (json!(0), json!(1));
