@@ -171,7 +171,8 @@ test('an unknown address and a missing execution say what to do', async () => {
       await at.open(page, '/nowhere');
       await page.getByText('There is no such page.').waitFor();
       await at.open(page, '/executions/exec_00000000000000000000000000000000');
-      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+      await page.getByRole('heading', { name: 'There is no such execution' }).waitFor();
+      await page.getByRole('link', { name: 'All executions' }).waitFor();
     },
     { mayFail: true },
   );

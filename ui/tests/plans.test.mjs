@@ -35,7 +35,8 @@ test('plans are listed with their newest execution, found with keys, and an unkn
       await page.keyboard.press('Enter');
       await page.waitForURL(`${at.server.url}/plans/${plan}`);
       await at.open(page, `/plans/pl_${'0'.repeat(32)}`);
-      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+      await page.getByRole('heading', { name: 'There is no such plan' }).waitFor();
+      await page.getByRole('link', { name: 'All plans' }).waitFor();
     },
     { mayFail: true },
   );
@@ -156,7 +157,7 @@ test('an execution of a plan is shown in its words while it waits, runs and ends
     await page.getByRole('region', { name: 'Outputs', exact: true }).getByRole('link', { name: 'Download blob' }).click();
     const bytes = readFileSync(await (await download).path());
     assert.ok(bytes.length === 50_000 && bytes.every((byte) => byte === 255));
-    await page.getByText('Its condition was false: not ok.').waitFor();
+    await page.getByText('Its condition was false: not ok; ok was true.').waitFor();
     await page.getByRole('link', { name: 'probe.report' }).click();
     await page.waitForURL(/step=probe/);
     await page.getByText('probing at level quick').waitFor();
@@ -194,7 +195,7 @@ test('a failed step of a plan shows its error, and what depends on it why it did
   await at.signedIn(async (page) => {
     await at.open(page, `/executions/${failed}/plan`);
     const steps = page.getByRole('region', { name: 'Steps' });
-    await steps.locator('summary', { hasText: 'unload' }).getByText('A step before it failed or was skipped.').waitFor();
+    await steps.locator('summary', { hasText: 'unload' }).getByText('dock before it failed.').waitFor();
     const dock = steps.locator('details', { has: page.locator('strong', { hasText: /^dock$/ }) });
     await dock.locator('summary').first().click();
     await dock.locator('.problem', { hasText: 'the berth is taken' }).waitFor();

@@ -153,6 +153,16 @@ pub struct TaskTry {
     /// Error of the try; None if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// Times of the call, if its worker measured them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<TryTimes>,
+}
+
+/// Begin and end of a try by the clock of its worker, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TryTimes {
+    pub started_ms: i64,
+    pub ended_ms: i64,
 }
 
 impl TaskTry {

@@ -145,6 +145,8 @@ impl EventContext<'_> {
                     put("try", json!(tried.number));
                     put("attempt", json!(self.attempt));
                     put("error", self.failure(tried.error.as_ref()));
+                    put("startedAt", json!(tried.times.map(|times| time(Millis(times.started_ms)))));
+                    put("endedAt", json!(tried.times.map(|times| time(Millis(times.ended_ms)))));
                 }
             }
             Event::Created(created) => self.created(created, &mut put),
@@ -390,7 +392,7 @@ mod tests {
     fn tried() -> Event {
         let tries = json!({ "retries": 1, "tries": [
             { "task": "fetch", "try": 1, "error": Failure::of_code("NETWORK_TIMEOUT", "too slow") },
-            { "task": "fetch", "try": 2 },
+            { "task": "fetch", "try": 2, "times": { "started_ms": 1_000, "ended_ms": 2_500 } },
         ] });
         Event::Done {
             run: RunId((1 << 32) + 5),

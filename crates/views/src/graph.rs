@@ -27,6 +27,8 @@ pub struct GraphNode {
     pub in_loop: Option<String>,
     #[serde(rename = "final")]
     pub is_final: bool,
+    /// Condition under which the step runs, at most 4,096 characters; a text that was cut ends with `…`
+    pub condition: Option<String>,
     /// State of the step in an execution; absent if it was not reached
     pub state: Option<GraphState>,
 }
@@ -56,8 +58,10 @@ pub struct GraphIterations {
 pub struct GraphEdge {
     pub from: String,
     pub to: String,
-    /// The guard or the handle
+    /// The guard or the handle, shortened
     pub label: Option<String>,
+    /// The guard, at most 4,096 characters; a text that was cut ends with `…`. Absent for a handle
+    pub guard: Option<String>,
     /// `first`: the first edge that matches is taken; `every`: all that match; `error`: after a failure; `tool`: an agent may
     /// call the step
     pub kind: String,

@@ -6,6 +6,7 @@ mod compensation;
 mod entry;
 mod event_data;
 mod evidence;
+mod expression;
 mod firing;
 mod graph;
 mod history;
@@ -31,6 +32,7 @@ pub use evidence::{
     Actor, BadRecord, Category, Classified, Evidence, EvidenceChain, EvidenceProjection,
     Outcome as EvidenceOutcome, UniqueKeys,
 };
+pub use expression::{bare, shortened, shown_expression};
 pub use firing::{End, Firing};
 pub use graph::{Graph, GraphEdge, GraphIterations, GraphNode, GraphState};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};

@@ -381,6 +381,11 @@ pub struct Waiting {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub reads: Vec<String>,
+    /// Expression that opens a gate, made of all of its rules: at most 4,096 characters, and a text that was cut ends with
+    /// `…`. Absent if no rule opens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub when: Option<String>,
     /// Reason of a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -1,6 +1,7 @@
 //! Things that an execution waits for and people can answer.
 
 use crate::entry::NodeLabel;
+use crate::expression::opening;
 use crate::history::History;
 use crate::large::{AnswerBudget, ValueBudget, WAITING_MAX, reference};
 use crate::shapes::{TaskRef, Waiting, WaitingKind};
@@ -34,7 +35,10 @@ pub fn waiting_for(
         show: &mut |value| budget.show_reference(&mut values, value),
     };
     listing.list(&mut found);
-    let bytes = |waits: &Waiting| waits.message.iter().chain(&waits.approvers).map(json_bytes).sum::<usize>();
+    let rule_bytes = |waits: &Waiting| waits.when.as_ref().map_or(0, String::len);
+    let bytes = |waits: &Waiting| {
+        rule_bytes(waits) + waits.message.iter().chain(&waits.approvers).map(json_bytes).sum::<usize>()
+    };
     let fits = |waits: &&Waiting| values.take(bytes(waits) as u64);
     let left = WAITING_MAX.saturating_sub(found.len());
     found.extend(children.iter().take(left).take_while(fits).cloned());
@@ -92,11 +96,13 @@ impl Listing<'_, '_> {
                 found.push(at_node(Waiting { action_id, task: Some(task), ..waits }, shown, &live.path));
             }
         }
-        let left = WAITING_MAX - found.len();
+        let (left, mut rules) = (WAITING_MAX - found.len(), ValueBudget::default());
         for ((step, token), gate) in self.state.gated.iter().take(left) {
             let reads = gate_keys(self.net, *step).into_iter().map(str::to_owned).collect();
             let waits = waiting(WaitingKind::Gate, (self.denied)(*token), gate.deadline);
-            found.push(at_node(Waiting { reads, ..waits }, self.net.step(*step), &Path::default()));
+            let step = self.net.step(*step);
+            let when = step.admit.as_ref().and_then(opening).filter(|when| rules.take(when.len() as u64));
+            found.push(at_node(Waiting { reads, when, ..waits }, step, &Path::default()));
         }
     }
 }
@@ -113,6 +119,7 @@ fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -
         message: None,
         approvers: None,
         reads: Vec::new(),
+        when: None,
         reason: None,
         by: None,
         action_id: None,

@@ -2503,8 +2503,10 @@ export interface components {
         GraphEdge: {
             from: string;
             to: string;
-            /** @description The guard or the handle */
+            /** @description The guard or the handle, shortened */
             label?: string | null;
+            /** @description The guard, at most 4,096 characters; a text that was cut ends with `…`. Absent for a handle */
+            guard?: string | null;
             /**
              * @description `first`: the first edge that matches is taken; `every`: all that match; `error`: after a failure; `tool`: an agent may
              *     call the step
@@ -2534,6 +2536,8 @@ export interface components {
             /** @description Id of the loop whose body contains it */
             loop?: string | null;
             final: boolean;
+            /** @description Condition under which the step runs, at most 4,096 characters; a text that was cut ends with `…` */
+            condition?: string | null;
             state?: components["schemas"]["GraphState"] | null;
         };
         GraphState: {
@@ -3529,6 +3533,11 @@ export interface components {
             approvers?: unknown;
             /** @description Keys of the context that the rules of a gate read. */
             reads?: string[];
+            /**
+             * @description Expression that opens a gate, made of all of its rules: at most 4,096 characters, and a text that was cut ends with
+             *     `…`. Absent if no rule opens it.
+             */
+            when?: string;
             /** @description Reason of a pause. */
             reason?: string;
             /** @description Originator of a pause: a user, or `agent:` and a node. */

@@ -1,6 +1,9 @@
 // A JSON value as a tree: folded where it is large, searchable, and always text.
 import { memo, useDeferredValue, useState } from 'react';
 import { Copy } from './Copy';
+import { Download } from './Download';
+import { API, isReference, type Reference } from './reference';
+import { bytes } from './words';
 
 const OPEN_DEPTH = 2;
 const SHOWN_MAX = 200;
@@ -17,13 +20,14 @@ export const Json = memo(function Json({ value, label = 'value' }: JsonProps) {
   // Typing comes first; a large tree follows.
   const words = useDeferredValue(search).toLowerCase();
   if (value === undefined || value === null) return <p className="faint">none</p>;
+  if (typeof value === 'object' && isReference(value)) return <LargeValue name={undefined} place={label} value={value} />;
   return (
     <div className="json">
       <div className="row">
         <input type="search" aria-label={`Search in ${label}`} placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
         <Copy text={() => JSON.stringify(value, null, 2)} label="Copy" />
       </div>
-      <Branch name={undefined} value={value} depth={0} search={words} />
+      <Branch name={undefined} place={label} value={value} depth={0} search={words} />
     </div>
   );
 });
@@ -34,15 +38,18 @@ function matches(value: unknown, search: string): boolean {
 
 interface BranchProps {
   name: string | undefined;
+  /** Name of a file with the value. */
+  place: string;
   value: unknown;
   depth: number;
   search: string;
 }
 
-const Branch = memo(function Branch({ name, value, depth, search }: BranchProps) {
+const Branch = memo(function Branch({ name, place, value, depth, search }: BranchProps) {
   const [toggled, setToggled] = useState<boolean>();
   const [all, setAll] = useState(false);
   if (value === null || typeof value !== 'object') return <Leaf name={name} value={value} search={search} />;
+  if (isReference(value)) return <LargeValue name={name} place={place} value={value} />;
   const isList = Array.isArray(value);
   const entries = Object.entries(value).filter(([key, inner]) => !search || key.toLowerCase().includes(search) || matches(inner, search));
   const isOpen = toggled ?? (search !== '' || depth < OPEN_DEPTH);
@@ -56,7 +63,7 @@ const Branch = memo(function Branch({ name, value, depth, search }: BranchProps)
       {isOpen && (
         <div className="inner">
           {shown.map(([key, inner]) => (
-            <Branch key={key} name={key} value={inner} depth={depth + 1} search={key.toLowerCase().includes(search) ? '' : search} />
+            <Branch key={key} name={key} place={`${place}.${key}`} value={inner} depth={depth + 1} search={key.toLowerCase().includes(search) ? '' : search} />
           ))}
           {shown.length < entries.length && (
             <button type="button" className="quiet" onClick={() => setAll(true)}>
@@ -68,6 +75,18 @@ const Branch = memo(function Branch({ name, value, depth, search }: BranchProps)
     </div>
   );
 });
+
+/** A value that is not in the response. */
+function LargeValue({ name, place, value }: { name: string | undefined; place: string; value: Reference }) {
+  const size = Number(value.bytes);
+  return (
+    <div className="leaf">
+      {name !== undefined && <b>{name}: </b>}
+      <span className="faint">a large value{Number.isFinite(size) && `, ${bytes(size)}`}</span>{' '}
+      <Download path={value.url.slice(API.length)} name={`${place.replaceAll(/[^\w.-]+/g, '_')}.json`} label={`Download ${place}`} />
+    </div>
+  );
+}
 
 function Leaf({ name, value, search }: { name: string | undefined; value: unknown; search: string }) {
   const [all, setAll] = useState(false);

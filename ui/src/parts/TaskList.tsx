@@ -1,7 +1,7 @@
 // Approvals and manual steps that wait for a person, each answered in place.
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
-import { api, type Task } from '../api/client';
+import { api, type Schemas, type Task } from '../api/client';
 import { useCan, useChange, useSession } from '../api/shared';
 import { Problem, Time } from './basics';
 import { text } from './words';
@@ -44,6 +44,13 @@ function TaskForm({ task }: { task: Task }) {
 
 const RESULTS: Record<string, string> = { 'approval Succeeded': 'Approved.', 'approval Failed': 'Rejected.', 'manual Succeeded': 'Completed.', 'manual Failed': 'Recorded as failed.' };
 
+type Completed = Schemas['Completed'];
+type Approvals = NonNullable<Completed['approvals']>;
+
+/** An answer that is not the last one that the step needs. */
+const countedText = ({ given, needed }: Approvals): string =>
+  `Counted: ${given} of ${needed}; ${needed - given > 1 ? `${needed - given} other people have` : 'another person has'} to answer.`;
+
 /** The completion token of a manual step is in the view of its execution only. */
 async function readToken(execution: string, action: string): Promise<string | undefined> {
   const { waitingFor } = await api.get<{ waitingFor?: { actionId?: string; completionToken?: string }[] }>(`/executions/${execution}/status`);
@@ -56,10 +63,17 @@ export function AnswerForm({ execution, action, kind }: { execution: string; act
   const [references, setReferences] = useState('');
   const session = useSession();
   const canAnswer = useCan('execute');
+  const [counted, setCounted] = useState<Approvals>();
+  const count = ({ approvals }: Completed) => {
+    if (!approvals) return;
+    setCounted(approvals);
+    setNotes('');
+    setReferences('');
+  };
   const complete = useChange(async (outcome: string) => {
     const completionToken = kind === 'manual' ? await readToken(execution, action) : undefined;
     const evidenceRefs = references.split(/[\s,]+/).filter(Boolean);
-    return api.post(`/executions/${execution}/actions/${encodeURIComponent(action)}/complete`, {
+    return api.post<Completed>(`/executions/${execution}/actions/${encodeURIComponent(action)}/complete`, {
       outcome,
       ...(notes && { notes }),
       ...(evidenceRefs.length > 0 && { evidenceRefs }),
@@ -72,9 +86,10 @@ export function AnswerForm({ execution, action, kind }: { execution: string; act
         completedAtIso: new Date().toISOString(),
       }),
     });
-  }, undefined, (outcome) => RESULTS[`${kind} ${outcome}`] ?? 'Answered.');
+  }, count, (outcome, { approvals }) => (approvals ? countedText(approvals) : (RESULTS[`${kind} ${outcome}`] ?? 'Answered.')));
   if (!canAnswer) return null;
   const isApproval = kind === 'approval';
+  if (counted) return <p className="note">{countedText(counted)}</p>;
   return (
     <>
       <div className="row wrap">

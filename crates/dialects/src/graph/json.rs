@@ -28,6 +28,7 @@ fn describe_node(picture: &Picture, node: &Node) -> GraphNode {
         shape: node.shape.word().to_owned(),
         in_loop: node.region.map(|region| id(picture, region)),
         is_final: node.is_final,
+        condition: node.condition.clone(),
         state: node.mark.map(describe_mark),
     }
 }
@@ -54,6 +55,7 @@ fn describe_edge(picture: &Picture, edge: &Edge) -> GraphEdge {
         from: id(picture, edge.from),
         to: id(picture, edge.to),
         label: edge.label.clone(),
+        guard: edge.guard.clone(),
         kind: kind.to_owned(),
         taken: edge.taken,
     }

@@ -17,12 +17,12 @@ pub use marks::{Iterations, Mark, Marks, State, Taken, marks};
 use crate::plan::describe_step;
 use std::collections::BTreeSet;
 use std::fmt;
-use text::{bare, shortened};
 use windlass_kernel::net::{
     Completion, Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work,
 };
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::Pipeline;
+use windlass_views::{bare, shortened, shown_expression};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -105,6 +105,8 @@ struct Node {
     /// The loop whose body it is in.
     region: Option<usize>,
     is_final: bool,
+    /// Condition of the step, for programs.
+    condition: Option<String>,
     mark: Option<Mark>,
 }
 
@@ -159,6 +161,8 @@ struct Edge {
     from: usize,
     to: usize,
     label: Option<String>,
+    /// The guard as the definition has it, for programs; none for a handle.
+    guard: Option<String>,
     kind: EdgeKind,
     /// Number of times it was taken; None without an execution.
     taken: Option<u32>,
@@ -257,6 +261,7 @@ fn node(net: &Net, (id, step): (StepId, &Step), region: Option<usize>, marks: Op
         shape: shape(step),
         region,
         is_final,
+        condition: step.condition.as_ref().map(|condition| shown_expression(condition.written())),
         mark: marks.and_then(|marks| marks.steps.get(&id)).copied(),
     }
 }
@@ -359,6 +364,11 @@ fn edges(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge>
             false if is_loop && arc.on == On::End && arc.guard.is_none() => Some("done".to_owned()),
             false => label(step, place, arc, exclusive),
         },
+        guard: arc
+            .guard
+            .as_ref()
+            .filter(|_| !step.router.conditional)
+            .map(|guard| shown_expression(guard.written())),
         kind: match arc.on {
             On::Error => EdgeKind::Error,
             On::End if chooses(net, step) && !exclusive => EdgeKind::Inclusive,
@@ -384,6 +394,7 @@ fn tools(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge>
         from: id.index(),
         to: to.index(),
         label: Some("tool".to_owned()),
+        guard: None,
         kind: EdgeKind::Tool,
         taken: marks.map(|marks| marks.firings(to)),
     };

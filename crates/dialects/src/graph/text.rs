@@ -2,29 +2,6 @@
 
 use std::fmt::Write;
 
-/// Returns an expression without the braces around it, on one line.
-pub(super) fn bare(expression: &str) -> String {
-    let trimmed = expression.trim();
-    let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    let lone = inner.filter(|inner| !inner.contains("{{") && !inner.contains("}}"));
-    lone.unwrap_or(trimmed).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns at most this many characters, without control characters.
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let mut shown: String = text.chars().filter(|c| !steers(*c)).map(plain).take(most + 1).collect();
-    if shown.chars().count() > most {
-        shown = shown.chars().take(most - 1).chain(['…']).collect();
-    }
-    shown
-}
-
-/// Marks that turn the direction of text, and those that no XML may hold.
-fn steers(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
-}
-
 pub(super) fn for_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -67,21 +44,6 @@ pub(crate) fn columns(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn expressions_lose_their_braces_and_lines() {
-        assert_eq!(bare("{{ ctx.n\n  > 3 }}"), "ctx.n > 3");
-        assert_eq!(bare("ctx.n"), "ctx.n");
-        assert_eq!(bare("{{ a }} and {{ b }}"), "{{ a }} and {{ b }}");
-    }
-
-    #[test]
-    fn long_text_is_truncated_and_control_characters_are_removed() {
-        assert_eq!(shortened("abcdef", 6), "abcdef");
-        assert_eq!(shortened("abcdefg", 6), "abcde…");
-        assert_eq!(shortened("a\u{1b}[31m\nb\u{202e}c", 20), "a [31m bc");
-        assert_eq!(shortened("éééé", 3), "éé…");
-    }
 
     #[test]
     fn nothing_is_markup() {

@@ -62,6 +62,7 @@ fn step(net: &Net, history: &History, firing: &Firing, budget: &mut AnswerBudget
     let (status, event) = match firing.end {
         Some(End::Completed) if is_loop => ("done", Some("loop.done")),
         Some(End::Completed) => ("done", Some("step.done")),
+        Some(End::Failed { .. }) if is_loop => ("failed", Some("loop.done")),
         Some(End::Failed { .. }) => ("failed", Some("step.failed")),
         Some(End::Skipped(_)) => ("skipped", None),
         Some(End::Cancelled) => ("cancelled", None),

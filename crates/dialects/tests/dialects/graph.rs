@@ -47,6 +47,18 @@ fn mermaid_shows_guards_modes_gates_loops_entry_and_final_step() {
 }
 
 #[test]
+fn json_has_whole_guards_beside_short_labels() {
+    let guard = format!("ctx.window == 'open' and ctx.{} == 'two  words'", "x".repeat(60));
+    let steps = format!("- step: a\n  next: [{{step: b, when: \"{{{{ {guard} }}}}\"}}, b]\n- step: b\n");
+    let shown = draw(&net(&playbook(&steps)), None, Format::Json).expect("a picture");
+    let graph: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    let edges = graph["edges"].as_array().expect("edges");
+    assert_eq!(edges[0]["label"].as_str().expect("a label").chars().last(), Some('…'));
+    assert_eq!(edges[0]["guard"], guard.replace("  ", " "));
+    assert_eq!((&edges[1]["label"], &edges[1]["guard"]), (&"2. else".into(), &serde_json::Value::Null));
+}
+
+#[test]
 fn dot_shows_the_same() {
     let diagnostic = drawn(Format::Dot);
     for line in [

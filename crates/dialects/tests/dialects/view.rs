@@ -267,6 +267,7 @@ fn iterations_are_listed_inside_the_one_firing_of_their_loop() {
     assert_eq!(entries(&view), ["a 1 running"]);
     let view = driven.failed("busy").view();
     assert_eq!(entries(&view), ["a 1 failed"]);
+    assert_eq!(view["view"]["steps"][0]["event"], "loop.done", "as its arcs see it");
     let iterations = view["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
     let brief: Vec<_> = iterations.iter().map(|i| (&i["index"], &i["status"], &i["output"])).collect();
     let (zero, one) = (json!(0), json!(1));
@@ -282,6 +283,7 @@ fn a_gate_is_listed_with_the_keys_that_may_open_it() {
     assert_eq!((&view["status"], &view["progress"]["currentNode"]), (&json!("paused"), &json!("g")));
     let gate = json!({ "step": "g", "reads": ["go", "really"], "since": "1970-01-01T00:00:01.000Z" });
     assert_eq!((&view["view"]["status"], &view["view"]["gates"]), (&json!("paused"), &json!([gate])));
+    assert_eq!(view["waitingFor"][0]["when"], "ctx.go and ctx.really");
     let patch = Patch::from([("go".into(), json!(true).into()), ("really".into(), json!(1).into())]);
     driven.send(&Input::Patch { patch, by: "me".into() });
     let view = driven.view();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{ChildEnd, Failure, Returned, TaskTry};
+use windlass_protocol::{ChildEnd, Failure, Returned, TaskTry, TryTimes};
 
 /// Version of the format. It is raised when the cursor of an older worker can no longer be read.
 const VERSION: u32 = 1;
@@ -81,7 +81,7 @@ impl Cursor {
     }
 
     /// Notes a try of the task at the cursor. One that succeeds at once is not noted.
-    pub(super) fn note_try(&mut self, number: u32, failure: Option<&Failure>) {
+    pub(super) fn note_try(&mut self, number: u32, failure: Option<&Failure>, times: Option<TryTimes>) {
         self.retries += u32::from(number > 1);
         if (failure.is_some() || number > 1) && self.tried.len() < TaskTry::MAX {
             let error = failure.map(|failure| Failure {
@@ -89,7 +89,7 @@ impl Cursor {
                 details: Value::Null,
                 ..failure.clone()
             });
-            self.tried.push(TaskTry { task: self.at.clone(), number, error });
+            self.tried.push(TaskTry { task: self.at.clone(), number, error, times });
         }
     }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
 use windlass_protocol::{
     Action, CHILD_KIND, Failure, FailureSite, Key, Node, Outcome, PLAN_STEP_KIND, Pipeline, Report, Task,
-    Work,
+    TryTimes, Work,
 };
 use windlass_secrets::{Redactor, Zeroizing};
 
@@ -111,6 +111,8 @@ pub struct Run {
     /// Redactor for all data that the run stores.
     redactor: Arc<Redactor>,
     stage: Stage,
+    /// Times of the call that is answered next.
+    times: Option<TryTimes>,
     /// Whether the cursor has moved since it was last stored.
     moved: bool,
 }
@@ -156,6 +158,7 @@ impl Run {
             keychain: Map::new(),
             redactor: Arc::default(),
             stage: Stage::Begin,
+            times: None,
             moved: false,
         };
         if let Some(failure) = refused {
@@ -197,6 +200,11 @@ impl Run {
         }
     }
 
+    /// Takes the times of the call whose outcome is passed next.
+    pub fn note_times(&mut self, times: TryTimes) {
+        self.times = Some(times);
+    }
+
     /// Takes the outcome of the requested call. If no call was requested, the outcome is dropped.
     pub fn answer(&mut self, called: CallResult) {
         let Stage::Asked { args } = &mut self.stage else { return };
@@ -217,6 +225,7 @@ impl Run {
             Ok(result) => *result = self.shelf.lighten(result.take(), source),
             Err(failure) => failure.details = self.shelf.lighten(failure.details.take(), Source::Outside),
         }
+        let times = self.times.take();
         self.cursor.memo = None;
         self.cursor.calls += 1;
         let tries = self.cursor.tries.entry(self.cursor.at.clone()).or_default();
@@ -228,7 +237,8 @@ impl Run {
         }
         // For a step of one task, a single try has no information beyond the end of the step.
         if number > 1 || self.pipeline.tasks.len() > 1 || has_retry(&self.pipeline) {
-            self.cursor.note_try(number, called.outcome.as_ref().err().map(|failure| &**failure));
+            let failure = called.outcome.as_ref().err().map(|failure| &**failure);
+            self.cursor.note_try(number, failure, times);
         }
         self.stage = Stage::Answered { args, called };
     }

@@ -1,6 +1,6 @@
 //! One unit of work: its pipeline, run with real tools and the real clock.
 
-use super::log::{Lines, Pump, log};
+use super::log::{Lines, Pump, log, now_ms};
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Call, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, Unit, WORKER_KIND, Work, codes,
+    Call, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TryTimes, Unit, WORKER_KIND, Work, codes,
     is_too_deep,
 };
 
@@ -92,7 +92,9 @@ async fn drive(
             Turn::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
             Turn::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
+                let started_ms = now_ms();
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
+                let ended_ms = now_ms();
                 // A call that timed out also counts.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 run.note(desk.take_notes());
@@ -102,6 +104,7 @@ async fn drive(
                 bound_depth(&mut called);
                 let redactor = desk.kit.keeper.redactor();
                 run.redact_with(Arc::clone(&redactor));
+                run.note_times(TryTimes { started_ms, ended_ms });
                 run.answer(keeper::redact_call(redactor, called).await);
             }
         }

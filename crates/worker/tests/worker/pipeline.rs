@@ -3,7 +3,7 @@
 use crate::resume::trace_of;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use windlass_protocol::{Iter, Scope, Unit, Work};
+use windlass_protocol::{Iter, Scope, TryTimes, Unit, Work};
 use windlass_worker::{CALLS_MAX, CallResult, Next, Run};
 
 pub const UNIT: Unit = Unit { execution: 7, run: 3, fence: 5 };
@@ -499,6 +499,31 @@ fn what_cannot_be_read_fails_at_once() {
         "{:?}",
         trace_of(&other, &[])
     );
+}
+
+#[test]
+fn tries_are_reported_with_the_times_of_their_calls() {
+    let retry = json!([{ "when": "outcome.status == 'error'",
+        "action": { "do": "retry", "attempts": 2, "backoff": "constant", "delay_ms": 0 } }]);
+    let mut run = Run::begin(work(json!({ "tasks": [noop("a", retry)] })));
+    let mut answers =
+        [(json!({ "class": "transport", "code": "X" }), 10), (json!({ "ok": 1 }), 30)].into_iter();
+    let report = loop {
+        match run.advance() {
+            Next::Call(_) => {
+                let (answer, started_ms) = answers.next().expect("an answer");
+                run.note_times(TryTimes { started_ms, ended_ms: started_ms + 5 });
+                run.answer(called(&answer));
+            }
+            Next::Report(report) => break report,
+            Next::Checkpoint(_) | Next::Wait { .. } => {}
+            other => panic!("nothing else was asked for: {other:?}"),
+        }
+    };
+    let tries = report.metadata["tries"].as_array().expect("tries");
+    let times: Vec<_> = tries.iter().map(|tried| &tried["times"]).collect();
+    let expected = [json!({ "started_ms": 10, "ended_ms": 15 }), json!({ "started_ms": 30, "ended_ms": 35 })];
+    assert_eq!(times, expected.iter().collect::<Vec<_>>());
 }
 
 #[test]

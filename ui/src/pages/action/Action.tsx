@@ -9,6 +9,7 @@ import { Copy } from '../../parts/Copy';
 import { Table } from '../../parts/Table';
 import { FieldTable } from '../../parts/FieldTable';
 import { Json } from '../../parts/Json';
+import { Unavailable } from '../../parts/Unavailable';
 import { Script } from '../plan/StepDetails';
 import { Enabled } from './ActionRegistry';
 
@@ -16,7 +17,7 @@ export function Action({ name }: { name: string }) {
   const [query] = useAddress();
   const found = useAction(name, query.get('revision') ?? undefined);
   const action = found.data;
-  if (!action) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (!action) return found.error ? <Unavailable what="action" error={found.error} retry={found.refetch} list="/actions" /> : <Loading />;
   const { params, outputs, script, image, timeout, env, description } = action;
   const document = Object.fromEntries(Object.entries({ name: action.name, description, params, outputs, script, image, timeout, env }).filter(([, value]) => value != null));
   return (

@@ -10,7 +10,13 @@ import { Retry } from './Retry';
 
 type Open = 'cancel' | 'pause' | 'patch' | { retryFrom: string | null };
 
-export function Actions({ execution, step }: { execution: Execution; step: string | undefined }) {
+interface ActionsProps {
+  execution: Execution;
+  /** The chosen step, if the execution has it. */
+  step: string | undefined;
+}
+
+export function Actions({ execution, step }: ActionsProps) {
   const { executionId: id, workflowId, status } = execution;
   const [open, setOpen] = useState<Open>();
   const [, navigate] = useLocation();

@@ -1,21 +1,34 @@
 import { useDeferredValue } from 'react';
+import type { PublicEvent } from '../../api/client';
 import { useEvents } from '../../api/executions';
 import { useAddress, useTyped } from '../../parts/address';
 import { Empty, More, Result, Time } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { pathText, plural } from '../../parts/words';
 
+// An event never changes; its text is made once.
+const texts = new WeakMap<PublicEvent, string>();
+
+/** What is searched in an event: its name, its step and its data. */
+function textOf(event: PublicEvent): string {
+  const known = texts.get(event);
+  if (known !== undefined) return known;
+  const made = `${event.event} ${event.step ?? ''}${pathText(event.path)} ${JSON.stringify(event.data)}`.toLowerCase();
+  texts.set(event, made);
+  return made;
+}
+
 export function Events({ id, step }: { id: string; step: string | undefined }) {
   const found = useEvents(id);
   const [, change] = useAddress();
   const [search, setSearch] = useTyped('find');
-  const words = useDeferredValue(search);
+  const words = useDeferredValue(search).toLowerCase();
   const all = found.data?.pages.flatMap((page) => page.events) ?? [];
-  const events = all.filter((event) => (!step || event.step === step) && `${event.event} ${event.step ?? ''}`.includes(words));
+  const events = all.filter((event) => (!step || event.step === step) && textOf(event).includes(words));
   return (
     <>
       <div className="filters">
-        <input type="search" aria-label="Search events" placeholder="step.failed …" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <input type="search" aria-label="Search events" placeholder="Name, step or data" value={search} onChange={(event) => setSearch(event.target.value)} />
         {step && (
           <button type="button" onClick={() => change({ step: undefined })}>
             step {step} ✕

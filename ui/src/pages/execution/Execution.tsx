@@ -11,6 +11,7 @@ import { Empty, Loading, More, Problem, Result, Section, StatusMark, Title } fro
 import { Copy } from '../../parts/Copy';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph, loadGraph } from '../../parts/LazyGraph';
+import { Unavailable } from '../../parts/Unavailable';
 import { shortId } from '../../parts/words';
 import { planTitle } from '../plan/names';
 import { ActionRun } from './ActionRun';
@@ -49,7 +50,7 @@ const isShown = (tab: string, dialect: string | null | undefined): boolean => {
 export function Execution({ id, tab }: { id: string; tab: string }) {
   const found = useExecution(id);
   // The graph is read at the same time as the execution.
-  useExecutionGraph(id, tab === 'graph');
+  const graph = useExecutionGraph(id, tab === 'graph').data;
   useEffect(() => {
     if (tab === 'graph') loadGraph().catch(() => undefined);
   }, [tab]);
@@ -63,12 +64,13 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
   const choose = useCallback((chosen: string) => change({ step: chosen === step ? undefined : chosen, iteration: undefined }), [change, step]);
   // Inputs of the user come first; the views follow.
   const shown = useDeferredValue(execution) ?? execution;
-  if (!execution || !shown) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (!execution || !shown) return found.error ? <Unavailable what="execution" error={found.error} retry={found.refetch} list="/executions" /> : <Loading />;
+  const isKnown = execution.nodeExecutions.some(({ nodeId }) => nodeId === step) || graph?.nodes.some((node) => node.id === step);
   const tabs = Object.entries(TABS).filter(([key]) => isShown(key, execution.dialect));
   const run = isPlan ? planStatus(execution) : undefined;
   return (
     <>
-      <Title title={plan ? planTitle(plan) : (execution.workflowName ?? 'Execution')} actions={canRun && <Actions execution={execution} step={step} />}>
+      <Title title={plan ? planTitle(plan) : (execution.workflowName ?? 'Execution')} actions={canRun && <Actions execution={execution} step={isKnown ? step : undefined} />}>
         <StatusMark status={execution.quarantined ? 'quarantined' : (run?.phase ?? execution.status)} />
         <Copy text={execution.executionId} label={shortId(execution.executionId)} />
         {tab !== 'plan' && run?.stepCounts && <StepCounts counts={run.stepCounts} />}

@@ -19,7 +19,7 @@ export function Facts({ execution }: { execution: Execution }) {
           <Time at={execution.estimatedCompletion} />
         </>
       )}
-      {metadata.parentExecutionId && (
+      {metadata.parentExecutionId && metadata.parentExecutionId !== metadata.retryOf && (
         <>
           {' · '}
           <Link href={`/executions/${metadata.parentExecutionId}`}>parent</Link>

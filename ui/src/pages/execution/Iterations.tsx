@@ -10,14 +10,18 @@ import { Failure } from './Failure';
 import { type Course, why } from './why';
 
 const SHOWN_MAX = 300;
+/** Iterations that one more click shows. */
+const MORE = 1_000;
 
 export function Iterations({ node, course }: { node: NodeExecution; course: Course }) {
   const [query, change] = useAddress();
   const iterations = node.iterations ?? [];
   const counts = Map.groupBy(iterations, ({ status }) => status);
   const [status, setStatus] = useState<string | undefined>(iterations.length > SHOWN_MAX && counts.has('failed') ? 'failed' : undefined);
+  const [shownMax, setShownMax] = useState(SHOWN_MAX);
   const matching = iterations.filter((iteration) => !status || iteration.status === status);
-  const chosen = iterations.find(({ index }) => String(index) === query.get('iteration'));
+  const wanted = query.get('iteration') ?? '';
+  const chosen = iterations.find(({ index }) => String(index) === wanted);
   return (
     <div role="group" aria-label={`Iterations of ${node.nodeName}`}>
       <div className="row wrap">
@@ -27,9 +31,15 @@ export function Iterations({ node, course }: { node: NodeExecution; course: Cour
             <StatusMark status={name} text={`${of.length} ${name}`} />
           </button>
         ))}
+        {iterations.length > SHOWN_MAX && (
+          <label className="row">
+            Number
+            <input type="number" min={0} aria-label={`Number of an iteration of ${node.nodeName}`} value={wanted} onChange={(event) => change({ iteration: event.target.value || undefined })} />
+          </label>
+        )}
       </div>
       <div className="iterations">
-        {matching.slice(0, SHOWN_MAX).map((iteration) => (
+        {matching.slice(0, shownMax).map((iteration) => (
           <button
             key={iteration.index}
             type="button"
@@ -42,8 +52,13 @@ export function Iterations({ node, course }: { node: NodeExecution; course: Cour
             {iteration.index}
           </button>
         ))}
-        {matching.length > SHOWN_MAX && <span className="faint">and {matching.length - SHOWN_MAX} more; choose a status above</span>}
       </div>
+      {matching.length > shownMax && (
+        <button type="button" className="quiet" onClick={() => setShownMax(shownMax + MORE)}>
+          Show more: {plural(matching.length - shownMax, 'iteration is', 'iterations are')} not shown
+        </button>
+      )}
+      {wanted && !chosen && <p className="faint">No iteration {wanted} of {node.nodeName} is known here.</p>}
       {chosen && (
         <div className="note">
           <p>

@@ -1,19 +1,20 @@
 // The firings of the steps: why each is in its state, its result, and its iterations.
-import { memo, useDeferredValue, useState } from 'react';
+import { memo, useDeferredValue, useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, NodeExecution } from '../../api/client';
 import { useAddress, useTyped } from '../../parts/address';
 import { Empty, Section, StatusMark } from '../../parts/basics';
 import { Json } from '../../parts/Json';
-import { pathText, plural } from '../../parts/words';
+import { plural } from '../../parts/words';
 import { useCourse } from './course';
 import { Failure } from './Failure';
+import { firingName, numbersOf } from './firings';
 import { Iterations } from './Iterations';
 import { statusOf } from './waiting';
 import { type Course, unreached, why } from './why';
 
 const SHOWN_MAX = 200;
-const STATUSES = ['failed', 'running', 'retrying', 'pending', 'skipped', 'completed'];
+const STATUSES = ['failed', 'running', 'retrying', 'waiting', 'pending', 'skipped', 'completed'];
 
 interface StepsProps {
   execution: Execution;
@@ -30,10 +31,11 @@ export const Steps = memo(function Steps({ execution, chosen, choose }: StepsPro
   // Typing comes first; the steps follow.
   const words = useDeferredValue(search).toLowerCase();
   const isShown = (name: string, of: string) => name.toLowerCase().includes(words) && (!status || of === status);
-  const nodes = execution.nodeExecutions.filter((node) => (!chosen || node.nodeId === chosen) && isShown(node.nodeName, node.status));
+  const nodes = execution.nodeExecutions.filter((node) => (!chosen || node.nodeId === chosen) && isShown(node.nodeName, statusOf(node, execution.waitingFor)));
+  const numbers = useMemo(() => numbersOf(execution.nodeExecutions), [execution.nodeExecutions]);
   const run = new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId));
   // Steps whose firings are left out of the answer ran.
-  const others = (graph?.nodes ?? []).filter(({ id, name, state }) => !run.has(id) && !state?.firings && (!chosen || id === chosen) && isShown(name, 'pending'));
+  const others = (graph?.nodes ?? []).filter(({ id, name, state }) => !run.has(id) && !state?.firings && (!chosen || id === chosen) && isShown(name, state?.status ?? 'pending'));
   return (
     <>
       <form className="filters" onSubmit={(event) => event.preventDefault()}>
@@ -56,12 +58,12 @@ export const Steps = memo(function Steps({ execution, chosen, choose }: StepsPro
       <Omitted execution={execution} step={chosen} />
       <section className="steps" aria-label="Steps">
         {nodes.slice(-SHOWN_MAX).map((node) => (
-          <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
+          <Firing key={firingKey(node)} node={node} number={numbers.get(node) ?? 1} course={course} isOpen={nodes.length === 1} />
         ))}
-        {others.slice(0, SHOWN_MAX).map(({ id, name, captions }) => (
+        {others.slice(0, SHOWN_MAX).map(({ id, name, captions, state }) => (
           <details key={id}>
             <summary>
-              <StatusMark status="pending" text="not run" /> <strong>{name}</strong>
+              {state?.status === 'waiting' ? <StatusMark status="waiting" /> : <StatusMark status="pending" text="not run" />} <strong>{name}</strong>
               <span className="faint">
                 {captions[0]} · {unreached(id, course)}
               </span>
@@ -104,7 +106,9 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
   const course = useCourse(execution);
   const { graph } = course;
   const nodes = execution.nodeExecutions.filter(({ nodeId }) => nodeId === step);
+  const numbers = useMemo(() => numbersOf(execution.nodeExecutions), [execution.nodeExecutions]);
   const shown = nodes.slice(-SHOWN_MAX);
+  const isUnknown = nodes.length === 0 && graph !== undefined && !graph.nodes.some(({ id }) => id === step);
   const firings = graph?.nodes.find(({ id }) => id === step)?.state?.firings ?? 0;
   return (
     <Section
@@ -120,10 +124,10 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
     >
       <div className="steps">
         {shown.map((node) => (
-          <Firing key={firingKey(node)} node={node} course={course} isOpen={nodes.length === 1} />
+          <Firing key={firingKey(node)} node={node} number={numbers.get(node) ?? 1} course={course} isOpen={nodes.length === 1} />
         ))}
       </div>
-      {nodes.length === 0 && (firings > 0 ? <p>It ran: {plural(firings, 'firing')}.</p> : <p>{unreached(step, course)}</p>)}
+      {nodes.length === 0 && (firings > 0 ? <p>It ran: {plural(firings, 'firing')}.</p> : <p>{isUnknown ? 'The definition has no such step.' : unreached(step, course)}</p>)}
       <Omitted execution={execution} step={step} />
       {nodes.length > shown.length && <p className="faint">The newest {shown.length} of {plural(nodes.length, 'firing')} are shown.</p>}
     </Section>
@@ -132,17 +136,13 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
 
 const firingKey = (node: NodeExecution) => `${node.nodeId} ${node.firing} ${node.path?.join()}`;
 
-function Firing({ node, course, isOpen }: { node: NodeExecution; course: Course; isOpen: boolean }) {
+function Firing({ node, number, course, isOpen }: { node: NodeExecution; number: number; course: Course; isOpen: boolean }) {
   const [isShown, setShown] = useState(isOpen);
   return (
     <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary>
         <StatusMark status={statusOf(node, course.execution.waitingFor)} />
-        <strong>
-          {node.nodeName}
-          {pathText(node.path)}
-          {node.firing > 1 && ` #${node.firing}`}
-        </strong>
+        <strong>{firingName(node.nodeName, node.path, number)}</strong>
         <span className="faint">
           {node.nodeType} · {why(node, course)}
         </span>

@@ -77,7 +77,7 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
         </p>
       )}
       {found.error && <Problem error={found.error} retry={() => void found.refetch()} />}
-      <Costs rows={rows} now={now} until={readUntil} />
+      <Costs rows={rows} since={begin} now={now} until={readUntil} />
     </Section>
   );
 });
@@ -141,8 +141,8 @@ function Legend() {
   );
 }
 
-function Costs({ rows, now, until }: { rows: readonly Row[]; now: number; until: number | undefined }) {
-  const found = shares(rows, now).slice(0, 10);
+function Costs({ rows, since, now, until }: { rows: readonly Row[]; since: number; now: number; until: number | undefined }) {
+  const found = shares(rows, since, now).slice(0, 10);
   if (found.length === 0) return null;
   const cell = (ms: number) => (ms > 0 ? duration(ms) : '');
   return (

@@ -5,7 +5,9 @@ import { Section } from '../../parts/basics';
 import { Download } from '../../parts/Download';
 import { Table } from '../../parts/Table';
 import { Json } from '../../parts/Json';
-import { bytes, pathText } from '../../parts/words';
+import { API, isReference } from '../../parts/reference';
+import { bytes } from '../../parts/words';
+import { firingName } from './firings';
 
 interface Reference {
   place: string;
@@ -13,8 +15,6 @@ interface Reference {
   url: string;
 }
 
-/** Prefix of all addresses of the API. */
-const API = '/api/v1';
 const FOUND_MAX = 200;
 
 export function Values({ execution }: { execution: Execution }) {
@@ -58,16 +58,14 @@ function findReferences({ inputs, outputs, nodeExecutions, view }: Execution): R
   const found: Reference[] = [];
   const search = (value: unknown, place: string): void => {
     if (value === null || typeof value !== 'object' || found.length >= FOUND_MAX) return;
-    const { url, bytes: size } = value as { url?: unknown; bytes?: unknown };
-    const isReference = ('$artifact' in value || '$omitted' in value) && typeof url === 'string' && url.startsWith(`${API}/executions/`);
-    if (isReference) found.push({ place, url, bytes: Number(size) });
+    if (isReference(value)) found.push({ place, url: value.url, bytes: Number(value.bytes) });
     else for (const [key, inner] of Object.entries(value)) search(inner, `${place}.${key}`);
   };
   search(inputs, 'input');
   search(outputs, 'output');
   search((view as { ctx?: object } | null | undefined)?.ctx, 'context');
   for (const { nodeId, firing, path, output, iterations = [] } of nodeExecutions) {
-    const place = `${nodeId}${pathText(path)}${firing > 1 ? `#${firing}` : ''}`;
+    const place = firingName(nodeId, path, path?.length ? 1 : firing);
     search(output, place);
     for (const iteration of iterations) search(iteration.output, `${place}[${iteration.index}]`);
   }

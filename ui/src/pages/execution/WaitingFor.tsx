@@ -1,7 +1,7 @@
 // What an execution waits for, with the answer in place.
 import { type ReactNode, useId, useState } from 'react';
 import { Link } from 'wouter';
-import { api, type Execution, type Waiting } from '../../api/client';
+import { api, type Execution, type Schemas, type Waiting } from '../../api/client';
 import { useExecutionStatus } from '../../api/executions';
 import { useCan, useChange, useSession } from '../../api/shared';
 import { Problem, Time } from '../../parts/basics';
@@ -48,14 +48,22 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
   const { kind } = waiting;
   const action = waiting.actionId ?? `${waiting.nodeId ?? ''}${pathText(waiting.path)}`;
   const title = useId();
+  const { approvers } = waiting;
+  const named = Array.isArray(approvers) ? approvers.map(text).join(', ') : text(approvers);
+  const facts = [waiting.nodeName, named && `for ${named}`].filter(Boolean).join(' · ');
   return (
     <div className="answer" role="group" aria-labelledby={title}>
       <strong id={title}>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting, execution)}</strong>
       <p className="faint">
         {aside}
-        {waiting.nodeName && `${waiting.nodeName} · `}
-        {waiting.approvers ? `for ${text(waiting.approvers)} · ` : ''}
-        {kind === 'approval' || kind === 'manual' ? 'asked' : 'since'} <Time at={waiting.since} />
+        {facts}
+        {/* The time at which a child began to wait is known in the child only. */}
+        {waiting.since && (
+          <>
+            {facts && ' · '}
+            {kind === 'approval' || kind === 'manual' ? 'asked' : 'since'} <Time at={waiting.since} />
+          </>
+        )}
         {waiting.deadline && (
           <>
             {' · deadline '}
@@ -71,7 +79,7 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
       </p>
       {(kind === 'approval' || kind === 'manual') && <Answer execution={answered} action={action} kind={kind} waiting={waiting} />}
       {kind === 'pause' && <Resume execution={answered} />}
-      {kind === 'gate' && <PatchContext execution={answered} keys={waiting.reads ?? []} />}
+      {kind === 'gate' && <PatchContext execution={answered} gate={waiting} />}
     </div>
   );
 }
@@ -108,13 +116,23 @@ function Resume({ execution }: { execution: string }) {
   );
 }
 
+/** Whether an execution still waits at a gate; undefined if that is not known. */
+const isClosed = (execution: string, gate: Waiting): Promise<boolean | undefined> =>
+  api.get<Schemas['Standing']>(`/executions/${execution}/status`).then(
+    ({ waitingFor }) => waitingFor?.some(({ kind, nodeId, childId }) => kind === 'gate' && nodeId === gate.nodeId && !childId) ?? false,
+    () => undefined,
+  );
+
 /** Sets the keys of the context that a gate reads; the gate is then evaluated again. */
-function PatchContext({ execution, keys }: { execution: string; keys: readonly string[] }) {
+function PatchContext({ execution, gate }: { execution: string; gate: Waiting }) {
   const [values, setValues] = useState<Record<string, string>>({});
   const patch = useChange(
-    () => api.patch(`/executions/${execution}/context`, Object.fromEntries(Object.entries(values).map(([key, value]) => [key, parsed(value)]))),
+    async () => {
+      await api.patch(`/executions/${execution}/context`, Object.fromEntries(Object.entries(values).map(([key, value]) => [key, parsed(value)])));
+      return isClosed(execution, gate);
+    },
     undefined,
-    'Set in the context.',
+    (_, isStillClosed) => (isStillClosed ? 'Set in the context; the gate is still closed.' : 'Set in the context.'),
   );
   if (!useCan('execute')) return null;
   return (
@@ -125,7 +143,7 @@ function PatchContext({ execution, keys }: { execution: string; keys: readonly s
         patch.mutate(undefined);
       }}
     >
-      {keys.map((key) => (
+      {(gate.reads ?? []).map((key) => (
         <label key={key} className="row">
           <code>{key}</code>
           <input value={values[key] ?? ''} placeholder="text or JSON" onChange={(event) => setValues({ ...values, [key]: event.target.value })} />
@@ -134,6 +152,7 @@ function PatchContext({ execution, keys }: { execution: string; keys: readonly s
       <button type="submit" className="good" disabled={patch.isPending || Object.keys(values).length === 0}>
         Set in the context
       </button>
+      {patch.data && <p className="note">The gate is still closed.</p>}
       {patch.error && <Problem error={patch.error} />}
     </form>
   );

@@ -1,5 +1,6 @@
 import type { Execution, Graph } from '../../api/client';
 import { useExecutionGraph } from '../../api/executions';
+import { planId, usePlan } from '../../api/plans';
 import { useVersion } from '../../api/workflows';
 import type { Course } from './why';
 
@@ -11,5 +12,7 @@ export function useCourse(execution: Execution): Course {
   const { workflowId, workflowVersion, dialect } = execution;
   const isNeeded = dialect === 'workflow' && workflowId !== undefined && workflowVersion != null && hasChoice(graph);
   const version = useVersion(workflowId ?? '', isNeeded ? workflowVersion : undefined).data;
-  return { execution, graph, definition: version?.definition };
+  const hasConditions = dialect === 'plan' && workflowId !== undefined && (graph?.nodes.some(({ condition }) => condition) ?? false);
+  const plan = usePlan(planId(workflowId ?? ''), hasConditions).data;
+  return { execution, graph, definition: version?.definition, plan };
 }

@@ -1,6 +1,6 @@
 // The rows of the timeline: for each firing and iteration its attempts, the backoffs between them, and its waits, from the events.
 import type { Execution, PublicEvent } from '../../api/client';
-import { pathText } from '../../parts/words';
+import { counter, firingName } from './firings';
 
 export type SegmentKind = 'completed' | 'failed' | 'cancelled' | 'running' | 'queued' | 'backoff' | 'waiting' | 'loop';
 
@@ -21,6 +21,7 @@ export interface Row {
   segments: Segment[];
 }
 
+type Counter = ReturnType<typeof counter>;
 type Begin = { kind: SegmentKind; what: string };
 
 /** What an event begins for the firing that it is about. */
@@ -63,33 +64,59 @@ const WORK: ReadonlySet<SegmentKind> = new Set(['running', 'completed', 'failed'
 
 export function rowsOf(events: readonly PublicEvent[]): Row[] {
   const rows = new Map<string, Row>();
+  const next = counter();
   for (const event of events) {
-    if (event.event === 'task.failed') countTry(rows, event);
+    if (event.event === 'task.failed' || event.event === 'task.done') addTry(rowFor(rows, next, event), event);
     const begin = begins(event);
     const end = begin ? (event.event === 'step.retry_scheduled' ? 'failed' : undefined) : ENDS[event.event];
     if (!event.step || (!begin && !end)) continue;
     const at = Date.parse(event.timestamp);
-    const row = rowFor(rows, event);
+    const row = rowFor(rows, next, event);
     close(row, at, end);
     if (begin) row.segments.push({ ...begin, from: at });
   }
   return [...rows.values()].filter(({ segments }) => segments.length > 0);
 }
 
-function rowFor(rows: Map<string, Row>, { step = '', firing = 1, path }: PublicEvent): Row {
+function rowFor(rows: Map<string, Row>, next: Counter, { step = '', firing = 1, path }: PublicEvent): Row {
   const key = `${step} ${firing} ${path?.join() ?? ''}`;
   const found = rows.get(key);
   if (found) return found;
-  const row: Row = { key, step, name: `${step}${pathText(path)}${firing > 1 ? ` #${firing}` : ''}`, depth: path?.length ?? 0, segments: [] };
+  const row: Row = { key, step, name: firingName(step, path, path?.length ? next(step, path) : firing), depth: path?.length ?? 0, segments: [] };
   rows.set(key, row);
   return row;
 }
 
-/** Tries of tasks within an attempt are reported at its end. */
-function countTry(rows: Map<string, Row>, event: PublicEvent): void {
-  const last = rowFor(rows, event).segments.at(-1);
-  const { task, try: number } = event.data as { task?: string; try?: number };
-  if (last) last.what = `${last.what.replace(/, try .*/, '')}, try ${number ?? 1} of ${task ?? 'its task'} failed`;
+interface Try {
+  task?: string;
+  try?: number;
+  startedAt?: string;
+  endedAt?: string;
+}
+
+/** Tries of tasks within an attempt are reported at its end. Each with known times is a segment of its own, after the backoff before it. */
+function addTry(row: Row, { event, timestamp, data }: PublicEvent): void {
+  const last = row.segments.at(-1);
+  if (!last) return;
+  const { task = 'its task', try: number = 1, startedAt, endedAt } = data as Try;
+  const isFailed = event === 'task.failed';
+  const attempt = last.what.replace(/, try .*/, '');
+  const what = `${attempt}, try ${number} of ${task}${isFailed ? ' failed' : ''}`;
+  if (startedAt === undefined || endedAt === undefined) {
+    if (isFailed) last.what = what;
+    return;
+  }
+  // The clock of a worker may differ from that of the server.
+  const within = (time: string) => Math.min(Math.max(Date.parse(time), last.to ?? last.from), Date.parse(timestamp));
+  const [from, to] = [within(startedAt), within(endedAt)];
+  const kind = isFailed ? 'failed' : 'completed';
+  if (last.to === undefined) {
+    Object.assign(last, { kind, what, to });
+    return;
+  }
+  const isRepeated = number > 1 && last.kind === 'failed' && last.what.includes(`, try ${number - 1} of ${task} `);
+  if (from > last.to) row.segments.push(isRepeated ? { kind: 'backoff', what: `${attempt}, backoff before try ${number} of ${task}`, from: last.to, to: from } : { kind: 'completed', what: attempt, from: last.to, to: from });
+  row.segments.push({ kind, what, from, to });
 }
 
 /** Ends the segment that lasts. Work has the colour of its result; a wait or a loop keeps its own. */
@@ -97,9 +124,17 @@ function close(row: Row, at: number, end: SegmentKind | undefined): void {
   const last = row.segments.at(-1);
   if (!last) return;
   const isLasting = last.to === undefined;
+  if (last.to !== undefined && end !== undefined && last.what.includes(', try ')) return closeTries(row, last, at, end);
   last.to ??= at;
   // The end of a child is followed by the result of the step that started it.
   if (WORK.has(last.kind) && (isLasting || end === 'failed' || end === 'cancelled')) last.kind = end === 'failed' || end === 'cancelled' ? end : 'completed';
+}
+
+/** Ends an attempt after the last of its tries that were reported. */
+function closeTries(row: Row, last: Segment, at: number, end: SegmentKind): void {
+  if (last.to === undefined || last.to >= at) return;
+  if (last.kind === end) last.to = at;
+  else row.segments.push({ kind: end, what: last.what.replace(/, try .*/, ''), from: last.to, to: at });
 }
 
 /** The time until an execution began, and its pauses. Undefined if there are none. */
@@ -130,17 +165,18 @@ export interface Share {
   waiting: number;
 }
 
-/** Where the time went, by step, the most expensive first. */
-export function shares(rows: readonly Row[], now: number): Share[] {
+/** Where the time since the creation of the execution went, by step, the most expensive first. A retry keeps results with the times of the
+ * execution that it retries. */
+export function shares(rows: readonly Row[], since: number, now: number): Share[] {
   const found = new Map<string, Share>();
   for (const { step, segments } of rows) {
     if (step === undefined) continue;
-    const share = found.get(step) ?? { step, work: 0, backoff: 0, waiting: 0 };
     for (const { kind, from, to = now } of segments) {
-      if (kind === 'loop') continue;
+      if (kind === 'loop' || to <= since) continue;
+      const share = found.get(step) ?? { step, work: 0, backoff: 0, waiting: 0 };
+      found.set(step, share);
       share[kind === 'backoff' || kind === 'waiting' ? kind : 'work'] += to - from;
     }
-    found.set(step, share);
   }
   const total = ({ work, backoff, waiting }: Share) => work + backoff + waiting;
   return [...found.values()].sort((one, other) => total(other) - total(one));

@@ -2,7 +2,8 @@
 // that conditions saw, attempts, gates, people, and what it waits for.
 import type { Execution, Graph, NodeExecution, Waiting } from '../../api/client';
 import { duration, exact, plural, text, withoutColours } from '../../parts/words';
-import { contextOf, shown, valuesSeen } from './seen';
+import type { Plan } from '../../api/plans';
+import { contextOf, contextSeen, shown, valuesSeen } from './seen';
 
 const SKIPPED: Record<string, string> = {
   not_taken: 'No taken route leads to it.',
@@ -17,12 +18,15 @@ export interface Course {
   graph: Graph | undefined;
   /** The definition, for conditions that the graph does not have. */
   definition?: unknown;
+  /** The plan, for the names in its conditions. */
+  plan?: Plan | undefined;
 }
 
 export function why(node: NodeExecution, course: Course): string {
   const { execution } = course;
   const waiting = execution.waitingFor?.find(({ nodeId, path }) => nodeId === node.nodeId && same(path, node.path));
   if (waiting) return waitingFor(waiting, execution);
+  if (isKept(node, execution)) return `Kept from the execution that this one retries.${node.status === 'failed' && node.error ? ` ${node.error.code}: ${withoutColours(node.error.message)}` : ''}`;
   switch (node.status) {
     case 'skipped':
       return skipped(node, course);
@@ -42,8 +46,14 @@ export function why(node: NodeExecution, course: Course): string {
 function skipped(node: NodeExecution, course: Course): string {
   if (node.skipReason === 'condition') return `Its condition was false${condition(node.nodeId, course)}.`;
   const reason = SKIPPED[node.skipReason ?? ''] ?? (node.firing > 0 ? `It was stopped, because the execution ended (${course.execution.status}).` : `The execution ended (${course.execution.status}) before it was reached.`);
-  return `${reason} ${untaken(node.nodeId, course, node.path)}`.trim();
+  const routes = untaken(node.nodeId, course, node.path);
+  // The steps before it say the same in detail.
+  return node.skipReason === 'upstream' && routes ? routes : `${reason} ${routes}`.trim();
 }
+
+/** Whether a firing ended before its execution was created: a retry keeps results of the execution that it retries. */
+export const isKept = ({ completedAt }: Pick<NodeExecution, 'completedAt'>, { createdAt, metadata }: Execution): boolean =>
+  metadata.retryOf !== undefined && completedAt !== undefined && Date.parse(completedAt) < Date.parse(createdAt);
 
 /** Describes the wait of a firing, apart from people. */
 function waits({ nodeId, waits }: NodeExecution, { execution, graph }: Course): string | undefined {
@@ -67,11 +77,17 @@ function waits({ nodeId, waits }: NodeExecution, { execution, graph }: Course): 
 
 const stepOf = (id: string, graph: Graph | undefined): Step | undefined => graph?.nodes.find((node) => node.id === id);
 
-/** The condition of a step of a plan, and the values that it saw. */
-function condition(id: string, { execution, graph }: Course): string {
-  const caption = stepOf(id, graph)?.captions.find((one) => one.startsWith('if '));
-  return caption ? `: ${caption.slice(3)}${valuesSeen(caption.slice(3), { execution })}` : '';
+/** The condition of a step, and the values that it saw. The names in the condition of a plan are inputs of the step. */
+function condition(id: string, { execution, graph, plan }: Course): string {
+  const found = stepOf(id, graph)?.condition;
+  const args = plan?.spec.steps.find((step) => step.id === id)?.args;
+  return found ? `: ${brief(found)}${valuesSeen(found, { execution, args })}` : '';
 }
+
+const BRIEF_MAX = 400;
+
+/** An expression in a sentence. */
+const brief = (expression: string): string => (expression.length > BRIEF_MAX ? `${expression.slice(0, BRIEF_MAX)} …` : expression);
 
 /** Why a step has not run at all. */
 export function unreached(id: string, course: Course): string {
@@ -80,15 +96,32 @@ export function unreached(id: string, course: Course): string {
   if (gate) return waitingFor(gate, execution);
   if (execution.quarantined) return 'The execution is quarantined, and does not run.';
   if (execution.status === 'queued') return 'The execution is queued: its first steps wait for free slots of a worker.';
-  const routes = untaken(id, course);
+  const routes = atJoin(id, execution) ?? untaken(id, course);
   if (routes) return routes;
   return execution.completedAt ? `The execution ended (${execution.status}) before it was reached.` : 'It has not been reached yet.';
 }
 
+interface Join {
+  step: string;
+  arrived: string[];
+  waitsFor: string[];
+}
+
+/** The steps that have arrived at a join, and those that it waits for. */
+function atJoin(id: string, { view }: Pick<Execution, 'view'>): string | undefined {
+  const join = (view as { joins?: Join[] } | null | undefined)?.joins?.find(({ step }) => step === id);
+  if (!join) return undefined;
+  const { arrived, waitsFor } = join;
+  return `${listed(arrived)} ${arrived.length === 1 ? 'has' : 'have'} arrived${waitsFor.length > 0 ? `; it waits for ${listed(waitsFor)}` : ''}.`;
+}
+
+const LIST = new Intl.ListFormat('en', { type: 'conjunction' });
+const listed = (names: readonly string[]): string => LIST.format(names);
+
 /** Why no route leads to a step. In an iteration, the routes of that iteration count. */
 function untaken(id: string, { execution, graph, definition }: Course, path: number[] = []): string {
   const edges = graph?.edges.filter(({ to }) => to === id) ?? [];
-  const sentences = edges.flatMap(({ from, label, taken }) => {
+  const sentences = edges.flatMap(({ from, label, guard, kind, taken }) => {
     const step = stepOf(from, graph);
     const name = step?.name ?? from;
     const before = execution.nodeExecutions.findLast((node) => node.nodeId === from && (node.path ?? []).every((index, place) => path[place] === undefined || path[place] === index));
@@ -101,7 +134,9 @@ function untaken(id: string, { execution, graph, definition }: Course, path: num
     if (choice) return [`${name} ${choice}`];
     if (wanted === 'else') return [`${name} took an earlier route.`];
     if (wanted === 'error') return [status === 'failed' ? `The error route from ${name} was not taken.` : `${name} did not fail, so its error route was not taken.`];
-    if (wanted) return [`The route from ${name} needs ${wanted}${valuesSeen(wanted, { from: before, execution })}.`];
+    if (guard) return [`The route from ${name} needs ${brief(guard)}${valuesSeen(guard, { from: before, execution })}.`];
+    if (kind === 'tool') return [`${name} did not call it.`];
+    if (wanted === 'body') return [status === 'failed' ? `${name} before it failed.` : `The loop ${name} had no iterations.`];
     return [status === 'failed' ? `${name} before it failed.` : `The route from ${name} was not taken.`];
   });
   return sentences.join(' ');
@@ -144,7 +179,7 @@ const took = (node: NodeExecution) => (node.duration === undefined ? '' : `It to
 export function waitingFor(waiting: Waiting, execution: Pick<Execution, 'view'>): string {
   switch (waiting.kind) {
     case 'gate':
-      return `It waits at its gate, which reads ${gateKeys(waiting, execution)} of the context.`;
+      return gateSentence(waiting, execution);
     case 'approval':
       return `It waits for an approval: ${text(waiting.message)}`;
     case 'manual':
@@ -152,6 +187,13 @@ export function waitingFor(waiting: Waiting, execution: Pick<Execution, 'view'>)
     case 'pause':
       return `It was paused by ${waiting.by ?? 'a user'}${waiting.reason ? `: ${waiting.reason}` : '.'}`;
   }
+}
+
+/** The expression that opens a gate, and the values that it reads. The context of a child execution is not known here. */
+function gateSentence(waiting: Waiting, execution: Pick<Execution, 'view'>): string {
+  const { when, reads, childId } = waiting;
+  if (!when) return `It waits at its gate, which reads ${gateKeys(waiting, execution)} of the context.`;
+  return `It waits at its gate, which needs ${brief(when)}${childId ? '' : contextSeen(when, reads ?? [], execution)}.`;
 }
 
 /** The keys that a gate reads, with their values. Those of a child execution are in its own context. */

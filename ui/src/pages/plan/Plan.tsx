@@ -12,6 +12,7 @@ import { Json } from '../../parts/Json';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { Needs } from '../../parts/Needs';
 import { PlanExecutionTable } from '../../parts/PlanExecutionTable';
+import { Unavailable } from '../../parts/Unavailable';
 import { plural, shortId } from '../../parts/words';
 import { planTitle } from './names';
 import { PlanStart } from './PlanStart';
@@ -24,7 +25,7 @@ export function Plan({ id, tab }: { id: string; tab: string }) {
   const found = usePlan(id);
   const canRun = useCan('execute');
   const plan = found.data;
-  if (!plan) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (!plan) return found.error ? <Unavailable what="plan" error={found.error} retry={found.refetch} list="/plans" /> : <Loading />;
   const { spec, status } = plan;
   return (
     <>

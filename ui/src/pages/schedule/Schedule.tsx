@@ -8,6 +8,7 @@ import { Empty, Loading, More, Problem, Result, Section, StatusMark, Time, Title
 import { Table } from '../../parts/Table';
 import { Dialog } from '../../parts/Dialog';
 import { Json } from '../../parts/Json';
+import { Unavailable } from '../../parts/Unavailable';
 import { exact } from '../../parts/words';
 import { Backfill } from './Backfill';
 import { Calendar } from './Calendar';
@@ -19,7 +20,7 @@ export function Schedule({ id }: { id: string }) {
   const found = useSchedule(id);
   const explanation = useExplanation(id, PAST);
   const schedule = found.data;
-  if (!schedule) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (!schedule) return found.error ? <Unavailable what="schedule" error={found.error} retry={found.refetch} list="/schedules" /> : <Loading />;
   return (
     <>
       <Title title={schedule.name} actions={<Actions id={id} name={schedule.name} isPaused={Boolean(schedule.paused_at)} />}>

@@ -9,6 +9,7 @@ import { definitionPath } from '../../parts/definition';
 import { ExecutionTable } from '../../parts/ExecutionTable';
 import { LazyGraph } from '../../parts/LazyGraph';
 import { Needs } from '../../parts/Needs';
+import { Unavailable } from '../../parts/Unavailable';
 import { Source } from './Source';
 import { Start } from './Start';
 import { Versions } from './Versions';
@@ -19,7 +20,7 @@ export function Workflow({ id, tab }: { id: string; tab: string }) {
   const found = useWorkflow(id);
   const canRun = useCan('execute');
   const workflow = found.data;
-  if (!workflow) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
+  if (!workflow) return found.error ? <Unavailable what="workflow" error={found.error} retry={found.refetch} list="/workflows" /> : <Loading />;
   if (workflow.dialect === 'plan') return <Redirect to={definitionPath(workflow)} replace />;
   return (
     <>

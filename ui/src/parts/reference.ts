@@ -1,0 +1,15 @@
+// References to values that are stored outside of a response.
+
+/** Prefix of all addresses of the API. */
+export const API = '/api/v1';
+
+export interface Reference {
+  url: string;
+  bytes?: unknown;
+}
+
+/** Only the API's own references count: a result of a program may look like one. */
+export function isReference(value: object): value is Reference {
+  const { url } = value as { url?: unknown };
+  return ('$artifact' in value || '$omitted' in value) && typeof url === 'string' && url.startsWith(`${API}/executions/`);
+}
