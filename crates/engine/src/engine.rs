@@ -121,7 +121,7 @@ impl Engine {
         let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events, &*reader_activity));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
-        let turn = Turn {
+        let turn = LaneLoop {
             lane: Lane::new(Config { watched: watch.is_some(), ..config }, now(began)),
             watch,
             store: Some(Box::new(store)),
@@ -285,7 +285,7 @@ impl<S> Drop for PanicReport<'_, S> {
 }
 
 /// The loop of a lane.
-struct Turn<S: Store> {
+struct LaneLoop<S: Store> {
     lane: Lane<AnswerReceiver>,
     watch: Option<Watch>,
     /// `None` while the writer thread has it.
@@ -308,7 +308,7 @@ struct Turn<S: Store> {
     activity: Arc<dyn Activity>,
 }
 
-impl<S: Store> Turn<S> {
+impl<S: Store> LaneLoop<S> {
     fn run(mut self) -> Option<Fatal> {
         loop {
             self.lane.settle();

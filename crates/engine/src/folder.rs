@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Maximum time for which a process that only reads the holder may have the lock, and the number of such processes that
 /// are waited for.
-const ASKER: Duration = Duration::from_millis(2);
-const ASKERS_MAX: u32 = 10;
+const READER_LOCK: Duration = Duration::from_millis(2);
+const READER_LOCKS_MAX: u32 = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -83,9 +83,9 @@ impl Folder {
 
 /// Takes the exclusive lock. A process that only reads the holder has it for an instant, so the call is repeated.
 fn exclusive(lock: &File) -> rustix::io::Result<()> {
-    for _ in 0..ASKERS_MAX {
+    for _ in 0..READER_LOCKS_MAX {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(ASKER),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(READER_LOCK),
             other => return other,
         }
     }

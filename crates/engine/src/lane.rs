@@ -42,7 +42,7 @@ use crate::ids::new_execution_id;
 use crate::resources::{NoResources, Resources};
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
-use deciding::{Pending, Rest, StartRequester, What};
+use deciding::{AwaitedState, Pending, PendingKind, StartRequester};
 use groups::Groups;
 use live::Executions;
 use quarantine::Quarantined;
@@ -290,12 +290,12 @@ impl<R> Lane<R> {
                 self.retry(id, (retry, net), StartRequester { reply: Some(reply), mail: None, audit });
             }
             Request::Give { execution, input, audit } => {
-                let what = What::Input(Box::new(input));
-                self.give(execution, Pending { what, reply: Some(reply), mail: None, audit });
+                let what = PendingKind::Input(Box::new(input));
+                self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit });
             }
             Request::Release { execution, audit } => self.release(execution, *audit, reply),
-            Request::Await(execution) => self.wait_for(execution, Rest::ForPeople, reply),
-            Request::AwaitPause(execution) => self.wait_for(execution, Rest::Paused, reply),
+            Request::Await(execution) => self.wait_for(execution, AwaitedState::ForPeople, reply),
+            Request::AwaitPause(execution) => self.wait_for(execution, AwaitedState::Paused, reply),
             Request::Limit(limits) => {
                 self.queue.limit(limits.slots);
                 self.rooms.limit(limits.open);
@@ -394,7 +394,7 @@ impl<R> Lane<R> {
         self.effects.push(Effect::Fatal(fatal.into()));
     }
 
-    fn read(&mut self, lookup: Lookup, why: reading::Why<R>) {
+    fn read(&mut self, lookup: Lookup, why: reading::LookupReason<R>) {
         let id: ReadId = self.reads.expect(why);
         self.effects.push(Effect::Read(id, lookup));
     }

@@ -9,7 +9,7 @@ const NEVER_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// The sender of the request, with the time between TERM and KILL.
 #[derive(Debug)]
-pub(crate) struct Puller(watch::Sender<Option<u64>>);
+pub(crate) struct HaltSender(watch::Sender<Option<u64>>);
 
 /// The receiver of the request in the work.
 #[derive(Debug, Clone)]
@@ -18,24 +18,24 @@ pub(crate) struct Halt {
     heard: Option<u64>,
 }
 
-pub(crate) fn halt() -> (Puller, Halt) {
-    let (puller, order) = watch::channel(None);
-    (Puller(puller), Halt { order, heard: None })
+pub(crate) fn halt() -> (HaltSender, Halt) {
+    let (halt_sender, order) = watch::channel(None);
+    (HaltSender(halt_sender), Halt { order, heard: None })
 }
 
-impl Puller {
-    pub(crate) fn pull(&self, grace_ms: u64) {
+impl HaltSender {
+    pub(crate) fn request(&self, grace_ms: u64) {
         self.0.send_replace(Some(grace_ms));
     }
 }
 
 impl Halt {
-    pub(crate) fn is_pulled(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.order.borrow().is_some()
     }
 
     /// Waits for a request to end, or for a change of its grace, and returns the grace.
-    pub(crate) async fn pulled(&mut self) -> u64 {
+    pub(crate) async fn requested(&mut self) -> u64 {
         let heard = self.heard;
         match self.order.wait_for(|order| order.is_some() && *order != heard).await.map(|order| *order) {
             Ok(order) => {
@@ -62,7 +62,7 @@ pub(crate) async fn limited<T, F: Future<Output = T>>(
     mut outer: Halt,
     work: impl FnOnce(Halt) -> F,
 ) -> Limited<T> {
-    let (puller, own) = halt();
+    let (halt_sender, own) = halt();
     let mut work = std::pin::pin!(work(own));
     let limit_ms = limit_ms.filter(|limit_ms| *limit_ms < NEVER_MS);
     let deadline = Instant::now() + Duration::from_millis(limit_ms.unwrap_or(NEVER_MS));
@@ -71,10 +71,10 @@ pub(crate) async fn limited<T, F: Future<Output = T>>(
         tokio::select! {
             biased;
             result = &mut work => return Limited { result, timed_out },
-            grace_ms = outer.pulled() => puller.pull(grace_ms),
+            grace_ms = outer.requested() => halt_sender.request(grace_ms),
             () = sleep_until(deadline), if limit_ms.is_some() && !timed_out => {
                 timed_out = true;
-                puller.pull(grace_ms);
+                halt_sender.request(grace_ms);
             }
         }
     }

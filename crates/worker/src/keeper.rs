@@ -340,8 +340,8 @@ mod tests {
         for number in 0..4 {
             large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).await.unwrap();
         }
-        assert_eq!(large.open("one-value-more").await.unwrap_err().code, LIMIT);
-        assert_eq!(keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code, LIMIT);
+        assert_eq!(large.open("one-value-more").await.unwrap_err().code, "SECRET_LIMIT");
+        assert_eq!(keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code, "SECRET_LIMIT");
     }
 
     #[tokio::test]

@@ -74,7 +74,7 @@ struct Link {
 }
 
 /// Reason why a request had no answer.
-enum Trouble {
+enum RequestError {
     /// No working server was reached: the request can be repeated.
     Unreachable(String),
     /// The server does not know the session.
@@ -113,7 +113,7 @@ impl Link {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    async fn post<T: DeserializeOwned>(&self, route: &str, body: &impl Serialize) -> Result<T, Trouble> {
+    async fn post<T: DeserializeOwned>(&self, route: &str, body: &impl Serialize) -> Result<T, RequestError> {
         let request = self.request(Method::POST, route).timeout(ANSWER_TIMEOUT).json(body);
         self.send(request).await?.json().await.map_err(unreachable)
     }
@@ -124,7 +124,7 @@ impl Link {
     }
 
     /// Returns the response if it is a success.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Trouble> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status.is_success() {
@@ -136,9 +136,9 @@ impl Link {
             .and_then(|body| body["error"]["message"].as_str().map(str::to_owned))
             .unwrap_or_else(|| format!("the server answered with status {status}"));
         Err(match status.as_u16() {
-            404 if message.contains("session") => Trouble::NoSession,
-            408 | 425 | 429 | 500.. => Trouble::Unreachable(message),
-            _ => Trouble::Refused(message),
+            404 if message.contains("session") => RequestError::NoSession,
+            408 | 425 | 429 | 500.. => RequestError::Unreachable(message),
+            _ => RequestError::Refused(message),
         })
     }
 
@@ -155,9 +155,9 @@ impl Link {
                 self.pass_orders(session, reply).await;
             }
             // The worker registers again by itself.
-            Err(Trouble::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
-            Err(Trouble::NoSession) => {}
-            Err(Trouble::Refused(why)) => {
+            Err(RequestError::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
+            Err(RequestError::NoSession) => {}
+            Err(RequestError::Refused(why)) => {
                 let refused = failure(codes::WORKER_REFUSED, why.clone());
                 reply(Reply::Refused(refused));
                 (self.watch)(LinkNews::Refused(why));
@@ -175,15 +175,15 @@ impl Link {
                     again = AGAIN;
                     orders.into_iter().for_each(|order| reply(Reply::Order(order)));
                 }
-                Err(Trouble::NoSession) => {
+                Err(RequestError::NoSession) => {
                     self.set_session(None);
                     return reply(Reply::Order(Order::Unknown));
                 }
-                Err(Trouble::Refused(why)) => {
+                Err(RequestError::Refused(why)) => {
                     (self.watch)(LinkNews::Refused(why));
                     sleep(AGAIN_MAX).await;
                 }
-                Err(Trouble::Unreachable(why)) => {
+                Err(RequestError::Unreachable(why)) => {
                     (self.watch)(LinkNews::Unreachable(why));
                     sleep(again).await;
                     again = (again * 2).min(AGAIN_MAX);
@@ -245,9 +245,9 @@ impl Link {
                     }
                     (batch.calls, replies) = (calls, waiting);
                 }
-                Err(Trouble::NoSession) => return lose(&batch.calls, &mut replies),
-                Err(Trouble::Refused(why)) => return refuse(&batch.calls, &mut replies, &why),
-                Err(Trouble::Unreachable(why)) => {
+                Err(RequestError::NoSession) => return lose(&batch.calls, &mut replies),
+                Err(RequestError::Refused(why)) => return refuse(&batch.calls, &mut replies, &why),
+                Err(RequestError::Unreachable(why)) => {
                     (self.watch)(LinkNews::Unreachable(why));
                     sleep(again).await;
                     again = (again * 2).min(AGAIN_MAX);
@@ -291,8 +291,8 @@ fn refuse(calls: &[Call], replies: &mut [ReplyTo], why: &str) {
     }
 }
 
-fn unreachable(error: reqwest::Error) -> Trouble {
-    Trouble::Unreachable(describe(&error))
+fn unreachable(error: reqwest::Error) -> RequestError {
+    RequestError::Unreachable(describe(&error))
 }
 
 fn describe(error: &reqwest::Error) -> String {

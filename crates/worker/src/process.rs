@@ -24,21 +24,21 @@ const GRACE_MAX_MS: u64 = 60 * 60 * 1000;
 
 /// Connection of the worker to a supervisor. When it is dropped, the supervisor kills all processes.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct SupervisedProcess {
     orders: OwnedWriteHalf,
     reports: Lines<BufReader<OwnedReadHalf>>,
     /// Process group of the program.
     program: Option<Pid>,
 }
 
-impl Family {
+impl SupervisedProcess {
     /// Creates a connection, and returns its other end as the supervisor's standard input.
-    pub(crate) fn connect() -> io::Result<(Family, Stdio)> {
+    pub(crate) fn connect() -> io::Result<(SupervisedProcess, Stdio)> {
         let (own, other) = std::os::unix::net::UnixStream::pair()?;
         own.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(own)?.into_split();
         let reports = BufReader::new(reports).lines();
-        Ok((Family { orders, reports, program: None }, Stdio::from(OwnedFd::from(other))))
+        Ok((SupervisedProcess { orders, reports, program: None }, Stdio::from(OwnedFd::from(other))))
     }
 
     pub(crate) async fn begin(&mut self) -> io::Result<()> {
@@ -66,7 +66,7 @@ impl Family {
                 },
                 // All its messages are read first.
                 exit = supervisor.wait(), if !hears => return self.over(status, exit?),
-                grace_ms = halt.pulled() => ending = self.ask(ending, grace_ms).await,
+                grace_ms = halt.requested() => ending = self.ask(ending, grace_ms).await,
                 () = ending.due() => ending = self.kill().await,
                 () = ending.hopeless() => {
                     supervisor.start_kill()?;

@@ -14,7 +14,7 @@ use crate::halt::halt;
 use crate::keeper;
 use crate::kits::Kits;
 use crate::pipeline::{Call as ToolCall, CallResult, Run};
-use crate::pool::{Port, Turn, begin, bound_depth, log, take_turn};
+use crate::pool::{Port, RunNeed, advance_run, begin, bound_depth, log};
 use crate::tools::{Clients, Desk, limit_ms};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -111,14 +111,14 @@ impl RemoteDesk {
         let report = match begin(&mut run, &mut desk, &halt).await {
             Err(report) => report.unwrap_or_else(|| run.report_now(Outcome::Stopped)),
             Ok(()) => loop {
-                match take_turn(&mut run, &desk).await {
-                    Turn::Checkpoint(_) => {}
-                    Turn::Call(call) if call.kind == WORKER_KIND => {
+                match advance_run(&mut run, &desk).await {
+                    RunNeed::Checkpoint(_) => {}
+                    RunNeed::Call(call) if call.kind == WORKER_KIND => {
                         return Prepared::Call(Box::new(RemoteUnit { run, desk, call: *call }));
                     }
-                    Turn::Call(_) => break run.hand_over(0),
-                    Turn::Wait { delay_ms } => break run.hand_over(delay_ms),
-                    Turn::Report(report) => break report,
+                    RunNeed::Call(_) => break run.hand_over(0),
+                    RunNeed::Wait { delay_ms } => break run.hand_over(delay_ms),
+                    RunNeed::Report(report) => break report,
                 }
             },
         };
@@ -164,12 +164,12 @@ impl RemoteUnit {
         self.run.redact_with(Arc::clone(&redactor));
         self.run.answer(keeper::redact_call(redactor, called).await);
         let report = loop {
-            match take_turn(&mut self.run, &self.desk).await {
+            match advance_run(&mut self.run, &self.desk).await {
                 // The next offer, or the end of this one, has the cursor.
-                Turn::Checkpoint(_) => {}
-                Turn::Wait { delay_ms } => break self.run.hand_over(delay_ms),
-                Turn::Call(_) => break self.run.hand_over(0),
-                Turn::Report(report) => break report,
+                RunNeed::Checkpoint(_) => {}
+                RunNeed::Wait { delay_ms } => break self.run.hand_over(delay_ms),
+                RunNeed::Call(_) => break self.run.hand_over(0),
+                RunNeed::Report(report) => break report,
             }
         };
         redacted(&self.desk, report)

@@ -72,11 +72,11 @@ pub fn run(argv: &[OsString], socket: UnixStream, stdout: Stdio) -> io::Result<u
     };
     report(&socket, &format!("{BEGAN}{}", child.as_raw_nonzero()));
     thread::spawn(move || obey(orders, child));
-    bury(child, &socket)
+    wait_for_descendants(child, &socket)
 }
 
 /// Waits until every descendant has ended.
-fn bury(child: Pid, socket: &UnixStream) -> io::Result<u8> {
+fn wait_for_descendants(child: Pid, socket: &UnixStream) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == child => report(socket, &format!("{ENDED}{}", status.as_raw())),

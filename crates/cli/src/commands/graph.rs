@@ -1,6 +1,6 @@
 //! `windlass graph`: draws a definition.
 
-use super::family::Family;
+use super::definition_set::DefinitionSet;
 use super::source::Source;
 use crate::api::{ApiTarget, Need, get_picture};
 use crate::exit;
@@ -72,7 +72,11 @@ impl Graph {
             for diagnostic in &compiled.diagnostics {
                 say(&diagnostic.render(&compiled.shown, &source.shown));
             }
-            say(&format!("{}: {}; nothing was drawn", source.shown, Family::default().problems(&compiled)));
+            say(&format!(
+                "{}: {}; nothing was drawn",
+                source.shown,
+                DefinitionSet::default().problems(&compiled)
+            ));
             return Ok(ExitCode::from(exit::USAGE));
         };
         put(&draw(net, None, self.format.into())?, self.output.as_deref())?;

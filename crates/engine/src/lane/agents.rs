@@ -2,9 +2,9 @@
 //! ended. Meanwhile the slot of the waiting agent is lent to others, because the step it waits for may need it.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::{parts, unit};
-use super::reading::Why;
+use super::reading::LookupReason;
 use crate::wake::{Answer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,8 +65,8 @@ impl<R> Lane<R> {
     pub(super) fn agent(&mut self, call: protocol::AgentCall, reply: R) {
         let (execution, run, fence) = parts(call.unit);
         let input = Input::Agent { run, fence, call: call.call, ask: ask(call.ask) };
-        let what = What::Agent(Box::new(input));
-        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        let what = PendingKind::Agent(Box::new(input));
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     /// Handles a decision that is on disk, now or since an earlier call. The caller waits for the end of what it
@@ -87,13 +87,13 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::agent(AgentAnswer::Noted))
             }
             None => {
-                let what = What::Agent(Box::new(input.clone()));
+                let what = PendingKind::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
                 match live {
                     // The event that ended the agent meanwhile may not be on disk yet.
                     Some(_) => self.answer_when_written(id, pending, Answer::agent(AgentAnswer::Stale)),
                     // The execution has left memory, which does not mean that the agent has ended.
-                    None => self.give(id, pending),
+                    None => self.enqueue_input(id, pending),
                 }
             }
         }
@@ -106,7 +106,7 @@ impl<R> Lane<R> {
         if lives || ends_soon {
             self.wait(agent, Awaits::End(tool), reply);
         } else {
-            self.read(Lookup::End(id, tool, 0), Why::ToolEnd(agent, tool, reply));
+            self.read(Lookup::End(id, tool, 0), LookupReason::ToolEnd(agent, tool, reply));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The open batch: decisions that are made while the previous batch is being written.
 
 use super::Lane;
-use super::deciding::{Pending, Rest, What};
+use super::deciding::{AwaitedState, Pending, PendingKind};
 use super::reading::List;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
@@ -29,7 +29,7 @@ pub(super) struct Batch<R> {
     places: IdMap<ExecutionId, usize>,
     pub writes: Vec<Write>,
     /// Consequences of each write.
-    thens: Vec<Then<R>>,
+    thens: Vec<WriteFollowUp<R>>,
     /// Answers that depend on commits that are not on disk yet.
     pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
     /// Executions with inputs that wait for the next batch.
@@ -49,7 +49,7 @@ impl<R> Default for Batch<R> {
 
 /// Consequence of a write once it is on disk.
 #[derive(Debug)]
-pub(super) enum Then<R> {
+pub(super) enum WriteFollowUp<R> {
     Nothing,
     Verdict(R),
     /// Stores the session of a worker outside of this process.
@@ -168,7 +168,7 @@ impl<R> Batch<R> {
         self.commits.len() + self.writes.len() >= WRITES_MAX
     }
 
-    pub fn write(&mut self, write: Write, then: Then<R>) {
+    pub fn write(&mut self, write: Write, then: WriteFollowUp<R>) {
         match &write {
             Write::Lease(Lease { execution, .. })
             | Write::Log(LogChunk { execution, .. })
@@ -184,13 +184,14 @@ impl<R> Batch<R> {
         let mut reply = Some(reply);
         for (place, entry) in entries.into_iter().enumerate() {
             let answered = if place == last { reply.take() } else { None };
-            self.write(Write::Entry(Box::new(entry)), Then::Kept(answered));
+            self.write(Write::Entry(Box::new(entry)), WriteFollowUp::Kept(answered));
         }
     }
 
     /// Removes the lease of a queued offer from the batch; returns false if the batch does not have it.
     pub fn unlease(&mut self, unit: protocol::Unit) -> bool {
-        let delivers = |then: &Then<R>| matches!(then, Then::Deliver(_, work) if work.unit == unit);
+        let delivers =
+            |then: &WriteFollowUp<R>| matches!(then, WriteFollowUp::Deliver(_, work) if work.unit == unit);
         let Some(place) = self.thens.iter().position(delivers) else { return false };
         self.writes.remove(place);
         self.thens.remove(place);
@@ -282,14 +283,14 @@ impl<R> Lane<R> {
                 }
                 Some(Applied::Taken) => self.existed(building, &Refusal::KeyTaken),
                 Some(any_of![Applied: Conflict Fenced Duplicate Done Defined Accepted HookTaken]) | None => {
-                    self.overtaken(building)
+                    self.handle_conflict(building)
                 }
             }
         }
         let mut kept = Vec::new();
         for then in batch.thens {
             match (then, results.next()) {
-                (Then::Kept(reply), result) => {
+                (WriteFollowUp::Kept(reply), result) => {
                     kept.extend(result);
                     if let Some(reply) = reply {
                         self.answer(reply, Answer::Kept(std::mem::take(&mut kept)));
@@ -329,7 +330,7 @@ impl<R> Lane<R> {
             self.await_worker(id);
         }
         self.end_uploads(id);
-        self.caught_up(id);
+        self.note_commit_written(id);
     }
 
     fn give_order(&mut self, session: protocol::SessionId, order: protocol::Order) {
@@ -357,7 +358,7 @@ impl<R> Lane<R> {
     pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         let Some(reply) = pending.reply else { return };
         match (&pending.what, answer) {
-            (What::Agent(input), Answer::Reply(protocol::Reply::Agent(answer)))
+            (PendingKind::Agent(input), Answer::Reply(protocol::Reply::Agent(answer)))
                 if *answer == protocol::AgentAnswer::Noted =>
             {
                 self.agent_noted(id, input, reply);
@@ -366,37 +367,39 @@ impl<R> Lane<R> {
         }
     }
 
-    fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
+    fn wrote(&mut self, then: WriteFollowUp<R>, result: Option<Applied>) {
         match (then, result) {
-            (Then::Nothing | Then::Kept(_), _) => {}
-            (Then::Opened(reply), _) => self.answer(reply, Answer::Group(GroupReply::Opened)),
-            (Then::Stored(reply), _) => {
+            (WriteFollowUp::Nothing | WriteFollowUp::Kept(_), _) => {}
+            (WriteFollowUp::Opened(reply), _) => self.answer(reply, Answer::Group(GroupReply::Opened)),
+            (WriteFollowUp::Stored(reply), _) => {
                 self.answer(reply, Answer::resource(protocol::ResourceReply::Stored));
             }
-            (Then::Released(id, reply), _) => self.released(id, reply),
-            (Then::LookAgain(lookup, list), _) => self.read_list(lookup, list),
-            (Then::Verdict(reply), Some(Applied::Done)) => {
+            (WriteFollowUp::Released(id, reply), _) => self.released(id, reply),
+            (WriteFollowUp::LookAgain(lookup, list), _) => self.read_list(lookup, list),
+            (WriteFollowUp::Verdict(reply), Some(Applied::Done)) => {
                 self.answer_verdict(reply, protocol::Verdict::Accepted);
             }
-            (Then::Verdict(reply), _) => self.answer_verdict(reply, protocol::Verdict::Stale),
-            (Then::Defined(reply, net), Some(Applied::Defined(id, version, workflow))) => {
+            (WriteFollowUp::Verdict(reply), _) => self.answer_verdict(reply, protocol::Verdict::Stale),
+            (WriteFollowUp::Defined(reply, net), Some(Applied::Defined(id, version, workflow))) => {
                 self.executions.keep_definition(id, &net, workflow);
                 self.answer(reply, Answer::Defined { id, version, workflow });
             }
-            (Then::Defined(reply, _), Some(Applied::HookTaken(other))) => {
+            (WriteFollowUp::Defined(reply, _), Some(Applied::HookTaken(other))) => {
                 self.answer(reply, Answer::Refused(Refusal::HookTaken(other)));
             }
-            (Then::Defined(reply, _), _) => self.answer(reply, Answer::Refused(Refusal::NoDefinition)),
-            (Then::Deliver(session, work), Some(Applied::Done)) => {
+            (WriteFollowUp::Defined(reply, _), _) => {
+                self.answer(reply, Answer::Refused(Refusal::NoDefinition))
+            }
+            (WriteFollowUp::Deliver(session, work), Some(Applied::Done)) => {
                 self.give_order(session, protocol::Order::Run(work));
             }
             // The offer was closed before the lease was written.
-            (Then::Deliver(_, work), _) => self.not_delivered(work.unit),
+            (WriteFollowUp::Deliver(_, work), _) => self.not_delivered(work.unit),
         }
     }
 
     /// Counts down the commits in flight, and answers callers that wait for the execution to rest.
-    fn caught_up(&mut self, id: ExecutionId) {
+    fn note_commit_written(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         live.unwritten = live.unwritten.saturating_sub(1);
         if live.unwritten == 0 && !live.waiters.is_empty() {
@@ -404,7 +407,7 @@ impl<R> Lane<R> {
             let waiters = std::mem::take(&mut live.waiters).into_iter();
             let (rested, waiting) = waiters.partition(|(rest, _)| live.rests(*rest));
             live.waiters = waiting;
-            let rested: Vec<(Rest, R)> = rested;
+            let rested: Vec<(AwaitedState, R)> = rested;
             rested.into_iter().for_each(|(_, reply)| self.answer(reply, Answer::Rested(phase)));
         }
         self.read_missing(id);
@@ -438,7 +441,7 @@ impl<R> Lane<R> {
 
     /// Handles a conflict: another writer wrote the execution first, and all later decisions are repeated on its
     /// commit.
-    fn overtaken(&mut self, building: Building<R>) {
+    fn handle_conflict(&mut self, building: Building<R>) {
         let id = building.id;
         self.forget(&building);
         let later = self.open.withdraw(id);
@@ -446,17 +449,17 @@ impl<R> Lane<R> {
             self.forget(later);
         }
         let waiting = match self.executions.take(id) {
-            Some(super::live::Place::Live(live)) => {
+            Some(super::live::Residency::Live(live)) => {
                 let waiters = live.waiters.into_iter();
                 let awaits = waiters.map(|(rest, reply)| Pending {
-                    what: What::Await(rest),
+                    what: PendingKind::Await(rest),
                     reply: Some(reply),
                     mail: None,
                     audit: None,
                 });
                 live.waiting.into_iter().chain(awaits).collect()
             }
-            Some(super::live::Place::Loading(_)) | None => Vec::new(),
+            Some(super::live::Residency::Loading(_)) | None => Vec::new(),
         };
         let decided = building.decided.into_iter().chain(later.into_iter().flat_map(|later| later.decided));
         let answers = std::mem::take(&mut self.open.answers).into_iter();
@@ -464,7 +467,7 @@ impl<R> Lane<R> {
         self.open.answers = kept;
         let again = again.into_iter().map(|(_, pending, _)| pending);
         for pending in decided.map(|(pending, _)| pending).chain(again).chain(waiting) {
-            self.give(id, without_assignment(pending));
+            self.enqueue_input(id, without_assignment(pending));
         }
     }
 
@@ -480,9 +483,9 @@ impl<R> Lane<R> {
 /// Frees the slot of an assignment that was not written: the execution waits for another one.
 fn without_assignment<R>(pending: Pending<R>) -> Pending<R> {
     let is_assignment =
-        matches!(&pending.what, What::Input(input) if matches!(**input, Input::Assign { .. }));
+        matches!(&pending.what, PendingKind::Input(input) if matches!(**input, Input::Assign { .. }));
     if !is_assignment {
         return pending;
     }
-    Pending { what: What::Sort { run: WHOLE, fence: Fence(0) }, ..pending }
+    Pending { what: PendingKind::Sort { run: WHOLE, fence: Fence(0) }, ..pending }
 }

@@ -1,11 +1,11 @@
 //! Inputs for the kernel: they wait for their execution, are decided, or are refused.
 
 use super::Lane;
-use super::batch::{Building, Then};
+use super::batch::{Building, WriteFollowUp};
 use super::depth;
 use super::dispatch::unit;
-use super::live::{Live, Place};
-use super::reading::Why;
+use super::live::{Live, Residency};
+use super::reading::LookupReason;
 use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
 use super::whole::is_taken_whole;
@@ -24,7 +24,7 @@ use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, Workfl
 /// An input that waits for its execution or is being decided.
 #[derive(Debug)]
 pub(super) struct Pending<R> {
-    pub what: What,
+    pub what: PendingKind,
     pub reply: Option<R>,
     /// The inbox row of the input.
     pub mail: Option<MailId>,
@@ -42,7 +42,7 @@ pub(super) struct StartRequester<R> {
 
 /// State of an execution that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum AwaitedState {
     /// Ended, or waiting for people. A held execution waits for its release.
     ForPeople,
     /// Ended, or paused for any reason.
@@ -50,7 +50,7 @@ pub(super) enum Rest {
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum PendingKind {
     Input(Box<Input>),
     /// A call of a worker, answered with a verdict.
     Report(Box<Input>),
@@ -58,7 +58,7 @@ pub(super) enum What {
     Agent(Box<Input>),
     Create(Box<Input>, Creation),
     Fork(Box<Forking>),
-    Await(Rest),
+    Await(AwaitedState),
     /// A queued offer has a slot.
     Dispatch {
         run: RunId,
@@ -131,15 +131,16 @@ pub(super) enum What {
     },
 }
 
-impl What {
+impl PendingKind {
     /// Returns the answer to an input that no execution decides: the work of a worker is stale.
     pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
         match self {
-            What::Report(_) | What::Repeat { .. } | What::WholeReady { .. } | What::WholeEnded { .. } => {
-                Answer::verdict(protocol::Verdict::Stale)
-            }
-            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            any_of![What: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
+            PendingKind::Report(_)
+            | PendingKind::Repeat { .. }
+            | PendingKind::WholeReady { .. }
+            | PendingKind::WholeEnded { .. } => Answer::verdict(protocol::Verdict::Stale),
+            PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
+            any_of![PendingKind: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
                 Answer::Refused(refusal)
             }
         }
@@ -156,7 +157,7 @@ pub(super) struct Starting {
 }
 
 impl<R> StartRequester<R> {
-    pub fn pending(self, what: What) -> Pending<R> {
+    pub fn pending(self, what: PendingKind) -> Pending<R> {
         let StartRequester { reply, mail, audit } = self;
         Pending { what, reply, mail, audit }
     }
@@ -164,7 +165,7 @@ impl<R> StartRequester<R> {
 
 impl<R> Pending<R> {
     pub fn input(input: Input) -> Pending<R> {
-        Pending { what: What::Input(Box::new(input)), reply: None, mail: None, audit: None }
+        Pending { what: PendingKind::Input(Box::new(input)), reply: None, mail: None, audit: None }
     }
 }
 
@@ -176,7 +177,7 @@ impl<R> Lane<R> {
         };
         match self.executions.definition(definition) {
             Some((net, workflow)) => self.start_of(&net, workflow, start, reply),
-            None => self.read(Lookup::Definition(definition), Why::Start(Box::new(start), reply)),
+            None => self.read(Lookup::Definition(definition), LookupReason::Start(Box::new(start), reply)),
         }
     }
 
@@ -195,7 +196,7 @@ impl<R> Lane<R> {
             let (tenant, given) = (start.origin.tenant.clone(), Arc::new(given));
             let lookup = InputsLookup { execution: id, tenant, given, defaults: Defaults::Of(defaults) };
             let starting = Box::new(Starting { id, net, start });
-            return self.read(Lookup::Inputs(Box::new(lookup)), Why::Inputs(starting, reply));
+            return self.read(Lookup::Inputs(Box::new(lookup)), LookupReason::Inputs(starting, reply));
         }
         let mut inputs = defaults;
         overlay(&mut inputs, given);
@@ -221,13 +222,13 @@ impl<R> Lane<R> {
     /// Stores a Net that is not the one of its definition, unless it is known.
     pub(super) fn keep_other_net(&mut self, net: &Arc<Net>) {
         if self.executions.net(net.digest()).is_none() {
-            self.open.write(Write::Net(net.clone()), Then::Nothing);
+            self.open.write(Write::Net(net.clone()), WriteFollowUp::Nothing);
         }
     }
 
     pub(super) fn define(&mut self, definition: Box<Definition>, reply: R) {
         let net = definition.net.clone();
-        self.open.write(Write::Define(definition), Then::Defined(reply, net));
+        self.open.write(Write::Define(definition), WriteFollowUp::Defined(reply, net));
     }
 
     /// Creates an execution; the store refuses an id that exists.
@@ -241,7 +242,7 @@ impl<R> Lane<R> {
         self.delay_start(net, &mut create, &origin);
         let (id, inputs) = (create.id, create.inputs.clone());
         let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
-        let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
+        let what = PendingKind::Create(Box::new(Input::Create(Box::new(create))), creation);
         self.insert_new(id, net, origin, requester.pending(what));
     }
 
@@ -256,27 +257,27 @@ impl<R> Lane<R> {
         self.executions.keep_net(net);
         let mut live = Live::new(Execution::default(), net.clone(), origin);
         live.waiting.push_back(beginning);
-        if let Some(Place::Loading(waiting)) = self.executions.take(id) {
+        if let Some(Residency::Loading(waiting)) = self.executions.take(id) {
             live.waiting.extend(waiting);
         }
-        self.executions.put(id, Place::Live(Box::new(live)));
+        self.executions.put(id, Residency::Live(Box::new(live)));
         self.resume(id);
     }
 
     /// Decides inputs in order, as soon as the execution is in memory and not blocked.
-    pub(super) fn give(&mut self, id: ExecutionId, pending: Pending<R>) {
+    pub(super) fn enqueue_input(&mut self, id: ExecutionId, pending: Pending<R>) {
         if self.quarantined.holds(id) {
             return self.answer_quarantined(id, pending);
         }
         match self.executions.place(id) {
-            Some(Place::Loading(waiting)) => waiting.push_back(pending),
-            Some(Place::Live(live)) if live.blocked || !live.waiting.is_empty() => {
+            Some(Residency::Loading(waiting)) => waiting.push_back(pending),
+            Some(Residency::Live(live)) if live.blocked || !live.waiting.is_empty() => {
                 live.waiting.push_back(pending)
             }
-            Some(Place::Live(_)) => self.handle(id, pending),
+            Some(Residency::Live(_)) => self.handle(id, pending),
             None => {
-                self.executions.put(id, Place::Loading(VecDeque::from([pending])));
-                self.read(Lookup::Execution(id), Why::Load(id));
+                self.executions.put(id, Residency::Loading(VecDeque::from([pending])));
+                self.read(Lookup::Execution(id), LookupReason::Load(id));
             }
         }
     }
@@ -303,44 +304,50 @@ impl<R> Lane<R> {
             live.waiting.push_front(goes_on);
             self.resume(id);
         } else {
-            self.give(id, goes_on);
+            self.enqueue_input(id, goes_on);
         }
     }
 
     fn handle(&mut self, id: ExecutionId, mut pending: Pending<R>) {
         self.config.activities.lane.begin_execution(id);
         match pending.what {
-            What::Await(rest) => self.await_rest(id, rest, pending),
-            What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
-            What::StartDue => self.start_due(id),
-            What::Begin { tenant } => self.begin_queued(id, &tenant),
-            What::Assign { tenant } => self.assign(id, tenant),
-            What::Taken { run, fence, session } => self.give_to_runner(id, run, fence, session),
-            What::Inside { run, fence } => self.hand_inside(id, run, fence),
-            What::WholeReady { fence } => self.whole_ready(id, fence, pending),
-            What::WholeEnded { fence, ref mut failure } => {
+            PendingKind::Await(rest) => self.await_rest(id, rest, pending),
+            PendingKind::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
+            PendingKind::StartDue => self.start_due(id),
+            PendingKind::Begin { tenant } => self.begin_queued(id, &tenant),
+            PendingKind::Assign { tenant } => self.assign(id, tenant),
+            PendingKind::Taken { run, fence, session } => self.give_to_runner(id, run, fence, session),
+            PendingKind::Inside { run, fence } => self.hand_inside(id, run, fence),
+            PendingKind::WholeReady { fence } => self.whole_ready(id, fence, pending),
+            PendingKind::WholeEnded { fence, ref mut failure } => {
                 let failure = failure.take();
                 self.whole_ended(id, fence, failure, pending);
             }
-            What::Again { run, fence } => self.send_again(unit(id, run, fence)),
-            What::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
-            What::Fetch { run, fence } => self.fetch(unit(id, run, fence), pending),
-            What::Repeat { .. } => self.repeat(id, pending),
-            What::Sort { run, fence } => {
+            PendingKind::Again { run, fence } => self.send_again(unit(id, run, fence)),
+            PendingKind::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
+            PendingKind::Fetch { run, fence } => self.fetch(unit(id, run, fence), pending),
+            PendingKind::Repeat { .. } => self.repeat(id, pending),
+            PendingKind::Sort { run, fence } => {
                 self.enqueue(id, run, fence);
                 self.rest(id);
             }
-            What::Kept { run, fence, claimed_at } => self.rearm(id, run, fence, claimed_at),
-            What::Fork(_) => self.fork(id, pending),
-            What::Input(_) | What::Report(_) | What::Agent(_) | What::Create(..) => self.decide(id, pending),
+            PendingKind::Kept { run, fence, claimed_at } => self.rearm(id, run, fence, claimed_at),
+            PendingKind::Fork(_) => self.fork(id, pending),
+            PendingKind::Input(_)
+            | PendingKind::Report(_)
+            | PendingKind::Agent(_)
+            | PendingKind::Create(..) => self.decide(id, pending),
         }
     }
 
-    pub(super) fn wait_for(&mut self, id: ExecutionId, rest: Rest, reply: R) {
-        self.give(id, Pending { what: What::Await(rest), reply: Some(reply), mail: None, audit: None });
+    pub(super) fn wait_for(&mut self, id: ExecutionId, rest: AwaitedState, reply: R) {
+        self.enqueue_input(
+            id,
+            Pending { what: PendingKind::Await(rest), reply: Some(reply), mail: None, audit: None },
+        );
     }
 
-    fn await_rest(&mut self, id: ExecutionId, rest: Rest, pending: Pending<R>) {
+    fn await_rest(&mut self, id: ExecutionId, rest: AwaitedState, pending: Pending<R>) {
         let (Some(live), Some(reply)) = (self.executions.get_mut(id), pending.reply) else { return };
         if live.unwritten == 0 && live.rests(rest) {
             let phase = live.state.phase();
@@ -365,8 +372,10 @@ impl<R> Lane<R> {
         let checkpoint = self.checkpoint_of(id, &pending);
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.checkpoints = checkpoint.into_iter().collect();
-        let (What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _)) =
-            &pending.what
+        let (PendingKind::Input(input)
+        | PendingKind::Report(input)
+        | PendingKind::Agent(input)
+        | PendingKind::Create(input, _)) = &pending.what
         else {
             return;
         };
@@ -375,7 +384,7 @@ impl<R> Lane<R> {
         match decided {
             Ok(decision) => self.decided(id, pending, decision),
             Err(Rejected::Needs(needs)) => self.need(id, pending, needs),
-            Err(Rejected::Broken(illegal)) if !matches!(pending.what, What::Create(..)) => {
+            Err(Rejected::Broken(illegal)) if !matches!(pending.what, PendingKind::Create(..)) => {
                 self.quarantine(id, format!("a decision violates an invariant: {illegal}"));
                 self.answer_quarantined(id, pending);
             }
@@ -388,17 +397,17 @@ impl<R> Lane<R> {
 
     /// Returns the cursor of an attempt that timed out.
     fn checkpoint_of(&self, id: ExecutionId, pending: &Pending<R>) -> Option<((RunId, Fence), Arc<Value>)> {
-        let What::Input(input) = &pending.what else { return None };
+        let PendingKind::Input(input) = &pending.what else { return None };
         let Input::TimerDue(Timer::Attempt { run, fence }) = **input else { return None };
         Some(((run, fence), self.sessions.cursor(unit(id, run, fence))?))
     }
 
     pub(super) fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
         let answer = match &pending.what {
-            What::Create(..) | What::Fork(_) => Answer::Started(id),
-            What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
-            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
-            any_of![What: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
+            PendingKind::Create(..) | PendingKind::Fork(_) => Answer::Started(id),
+            PendingKind::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
+            PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
+            any_of![PendingKind: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
                 Repeat Sort Kept] => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -418,12 +427,14 @@ impl<R> Lane<R> {
         let Some(building) = self.open.commit(id) else { return };
         building.consumed.extend(pending.mail);
         match &mut pending.what {
-            What::Create(_, creation) => building.creation = Some(Creation { inputs, ..creation.clone() }),
-            What::Fork(forking) => {
+            PendingKind::Create(_, creation) => {
+                building.creation = Some(Creation { inputs, ..creation.clone() })
+            }
+            PendingKind::Fork(forking) => {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(forking.take_records());
             }
-            any_of![What: Input Report Agent Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again
+            any_of![PendingKind: Input Report Agent Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again
                 Claimed Fetch Repeat Sort Kept] => {}
         }
         building.answered.extend(answers);
@@ -444,7 +455,7 @@ impl<R> Lane<R> {
         for (run, fence) in std::mem::take(&mut building.withdrawn) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            self.give(id, Pending::input(Input::LeaseLost(lost)));
+            self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
         }
     }
 
@@ -480,7 +491,7 @@ impl<R> Lane<R> {
             return;
         }
         let missing = std::mem::take(&mut live.missing);
-        self.read(Lookup::Values(id, missing.clone()), Why::Values(id, missing));
+        self.read(Lookup::Values(id, missing.clone()), LookupReason::Values(id, missing));
     }
 
     pub(super) fn values_found(&mut self, id: ExecutionId, needs: &[Need], mut found: Values) {
@@ -508,17 +519,17 @@ impl<R> Lane<R> {
         if let Some(live) = self.executions.get_mut(id) {
             live.values.answers.clear();
         }
-        if let What::Create(..) | What::Fork(_) = &pending.what {
-            self.drop_unborn(id);
+        if let PendingKind::Create(..) | PendingKind::Fork(_) = &pending.what {
+            self.drop_missing_execution(id);
         }
-        if let (What::Input(input), Rejected::NotDue { until }) = (&pending.what, &rejected)
+        if let (PendingKind::Input(input), Rejected::NotDue { until }) = (&pending.what, &rejected)
             && let Input::TimerDue(timer) = **input
         {
             self.timers.arm(windlass_store::DueTimer { at: *until, execution: id, timer });
         }
         let answer = match &pending.what {
-            What::Report(_) => Answer::verdict(verdict(&rejected)),
-            What::Agent(_) => super::agents::refusal(&rejected),
+            PendingKind::Report(_) => Answer::verdict(verdict(&rejected)),
+            PendingKind::Agent(_) => super::agents::refusal(&rejected),
             other => other.refuse(Refusal::Rejected(rejected.clone())),
         };
         self.mail_refused(&pending, &rejected);
@@ -538,17 +549,18 @@ impl<R> Lane<R> {
     /// Removes mail that led to no commit from the inbox.
     pub(super) fn settle_mail(&mut self, mail: Option<MailId>, refused: Option<String>) {
         if let Some(mail) = mail {
-            self.open.write(Write::Settle { mail, refused }, Then::Nothing);
+            self.open.write(Write::Settle { mail, refused }, WriteFollowUp::Nothing);
         }
     }
 }
 
-fn bound_depth(what: &mut What) -> Result<(), Rejected> {
+fn bound_depth(what: &mut PendingKind) -> Result<(), Rejected> {
     match what {
-        What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
-            depth::bound(input)
-        }
-        any_of![What: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Repeat
+        PendingKind::Input(input)
+        | PendingKind::Report(input)
+        | PendingKind::Agent(input)
+        | PendingKind::Create(input, _) => depth::bound(input),
+        any_of![PendingKind: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Repeat
             Sort Kept] => Ok(()),
     }
 }

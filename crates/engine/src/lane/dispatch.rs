@@ -1,8 +1,8 @@
 //! Dispatch of offers to workers, and the work that a worker gets.
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::live::Live;
 use super::queue::{Queued, QueuedWork};
 use serde_json::Value;
@@ -33,11 +33,11 @@ impl<R> Lane<R> {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
             let Some((tenant, Queued { execution, work })) = self.queue.pop(&held) else { return };
             let what = match work {
-                QueuedWork::Offer(run, fence) => What::Dispatch { run, fence, tenant },
-                QueuedWork::Start => What::Begin { tenant },
-                QueuedWork::Whole => What::Assign { tenant },
+                QueuedWork::Offer(run, fence) => PendingKind::Dispatch { run, fence, tenant },
+                QueuedWork::Start => PendingKind::Begin { tenant },
+                QueuedWork::Whole => PendingKind::Assign { tenant },
             };
-            self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+            self.enqueue_input(execution, Pending { what, reply: None, mail: None, audit: None });
         }
     }
 
@@ -86,7 +86,7 @@ impl<R> Lane<R> {
     pub(super) fn hand_out(&mut self, id: ExecutionId, run: RunId, fence: Fence, tenant: Tenant) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
-                let what = What::Dispatch { run, fence, tenant };
+                let what = PendingKind::Dispatch { run, fence, tenant };
                 return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             Some(Ok(work)) => Some(work),
@@ -102,7 +102,7 @@ impl<R> Lane<R> {
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
         }
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };
@@ -115,7 +115,7 @@ impl<R> Lane<R> {
             self.timers.arm(timer);
         }
         let write = Write::Lease(lease(id, run, fence, session, now));
-        self.open.write(write, Then::Deliver(session, Box::new(work)));
+        self.open.write(write, WriteFollowUp::Deliver(session, Box::new(work)));
     }
 
     /// Returns the work for the worker; None when the offer is no longer open, `Err` when values have to be read first.

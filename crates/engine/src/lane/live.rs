@@ -1,6 +1,6 @@
 //! Executions in memory: those with current inputs, and some that wait. All others are on disk only.
 
-use super::deciding::{Pending, Rest, What};
+use super::deciding::{AwaitedState, Pending, PendingKind};
 use crate::ids::IdMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct Live<R> {
     /// Values that have to be read and are not being read yet.
     pub missing: Vec<Need>,
     /// Callers that are answered when the execution rests.
-    pub waiters: Vec<(Rest, R)>,
+    pub waiters: Vec<(AwaitedState, R)>,
 }
 
 impl<R> Live<R> {
@@ -51,10 +51,10 @@ impl<R> Live<R> {
         }
     }
 
-    pub fn rests(&self, rest: Rest) -> bool {
+    pub fn rests(&self, rest: AwaitedState) -> bool {
         match self.state.phase() {
             Phase::Ended(_) => true,
-            Phase::Paused => rest == Rest::Paused || !self.state.head.held,
+            Phase::Paused => rest == AwaitedState::Paused || !self.state.head.held,
             Phase::Blank
             | Phase::Queued
             | Phase::Starting
@@ -67,8 +67,8 @@ impl<R> Live<R> {
 
     /// Returns the open offer that a report answers. A repeated report answers none, even if the execution continues with the
     /// rest of its work.
-    pub fn answered_by(&self, what: &What) -> Option<(RunId, Fence)> {
-        let What::Report(input) = what else { return None };
+    pub fn answered_by(&self, what: &PendingKind) -> Option<(RunId, Fence)> {
+        let PendingKind::Report(input) = what else { return None };
         let Input::Report(report) = &**input else { return None };
         let state = &self.state.run(report.run)?.state;
         let open = matches!(state, RunState::Offered { fence } if *fence == report.fence);
@@ -106,7 +106,7 @@ impl<R> Live<R> {
 }
 
 #[derive(Debug)]
-pub(super) enum Place<R> {
+pub(super) enum Residency<R> {
     /// The execution is being read; inputs wait in order.
     Loading(VecDeque<Pending<R>>),
     Live(Box<Live<R>>),
@@ -114,7 +114,7 @@ pub(super) enum Place<R> {
 
 #[derive(Debug)]
 pub(super) struct Executions<R> {
-    places: IdMap<ExecutionId, Place<R>>,
+    places: IdMap<ExecutionId, Residency<R>>,
     nets: IdMap<NetDigest, Arc<Net>>,
     /// Bytes of the specs of `nets`.
     nets_bytes: usize,
@@ -133,27 +133,27 @@ impl<R> Default for Executions<R> {
 impl<R> Executions<R> {
     pub fn get(&self, id: ExecutionId) -> Option<&Live<R>> {
         match self.places.get(&id) {
-            Some(Place::Live(live)) => Some(live),
-            Some(Place::Loading(_)) | None => None,
+            Some(Residency::Live(live)) => Some(live),
+            Some(Residency::Loading(_)) | None => None,
         }
     }
 
     pub fn get_mut(&mut self, id: ExecutionId) -> Option<&mut Live<R>> {
         match self.places.get_mut(&id) {
-            Some(Place::Live(live)) => Some(live),
-            Some(Place::Loading(_)) | None => None,
+            Some(Residency::Live(live)) => Some(live),
+            Some(Residency::Loading(_)) | None => None,
         }
     }
 
-    pub fn place(&mut self, id: ExecutionId) -> Option<&mut Place<R>> {
+    pub fn place(&mut self, id: ExecutionId) -> Option<&mut Residency<R>> {
         self.places.get_mut(&id)
     }
 
-    pub fn put(&mut self, id: ExecutionId, place: Place<R>) {
+    pub fn put(&mut self, id: ExecutionId, place: Residency<R>) {
         self.places.insert(id, place);
     }
 
-    pub fn take(&mut self, id: ExecutionId) -> Option<Place<R>> {
+    pub fn take(&mut self, id: ExecutionId) -> Option<Residency<R>> {
         self.places.remove(&id)
     }
 
@@ -195,10 +195,10 @@ impl<R> Executions<R> {
         let mut waited: Vec<_> = self.places.iter_mut().collect();
         waited.sort_by_key(|(id, _)| **id);
         let waiters = waited.into_iter().flat_map(|(_, place)| match place {
-            Place::Live(live) => {
+            Residency::Live(live) => {
                 std::mem::take(&mut live.waiters).into_iter().map(|(_, reply)| reply).collect()
             }
-            Place::Loading(_) => Vec::new(),
+            Residency::Loading(_) => Vec::new(),
         });
         waiters.collect()
     }

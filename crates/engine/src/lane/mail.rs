@@ -2,9 +2,9 @@
 //! consumed by the commit that decides it, so it takes effect exactly once.
 
 use super::Lane;
-use super::deciding::{Pending, StartRequester, What};
-use super::live::Place;
-use super::reading::{List, Why};
+use super::deciding::{Pending, PendingKind, StartRequester};
+use super::live::Residency;
+use super::reading::{List, LookupReason};
 use super::rooms::Starter;
 use crate::wake::{ChildReading, Defaults, InputsLookup, Lookup, PreparedStart};
 use serde_json::Value;
@@ -107,13 +107,13 @@ impl<R> Lane<R> {
     pub(super) fn deliver(&mut self, mail: StoredMail) {
         match mail.letter {
             Letter::Input(input) => {
-                let what = What::Input(Box::new(input));
-                self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id), audit: None });
+                let what = PendingKind::Input(Box::new(input));
+                self.enqueue_input(mail.to, Pending { what, reply: None, mail: Some(mail.id), audit: None });
             }
             Letter::Start { ref tenant, .. } => {
                 let tenant = tenant.clone();
                 // Later mail to the child waits for its start.
-                self.executions.put(mail.to, Place::Loading(VecDeque::new()));
+                self.executions.put(mail.to, Residency::Loading(VecDeque::new()));
                 self.begin_in_room(&tenant, Starter::Child(Box::new(mail)));
             }
             Letter::Retry(retry) => {
@@ -121,7 +121,7 @@ impl<R> Lane<R> {
                 self.retry(mail.to, (*retry, None), requester);
             }
             Letter::Ended { child, run, fence } => {
-                let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
+                let why = LookupReason::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
                 self.read(Lookup::Result(Box::new(ChildReading::new(child))), why);
             }
         }
@@ -146,7 +146,7 @@ impl<R> Lane<R> {
             options: Arc::unwrap_or_clone(options),
             ..Origin::default()
         });
-        self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, origin });
+        self.read(lookup, LookupReason::StartChild { mail: mail.id, create, wanted, origin });
     }
 
     /// Continues with the definition of a child; its inputs come next.
@@ -173,7 +173,7 @@ impl<R> Lane<R> {
         };
         (origin.definition, origin.workflow) = (Some(definition.id), Some(definition.workflow));
         let child = StartingChild { mail, origin: Arc::from(origin), create, net };
-        self.read(Lookup::Inputs(Box::new(lookup)), Why::ChildInputs(Box::new(child)));
+        self.read(Lookup::Inputs(Box::new(lookup)), LookupReason::ChildInputs(Box::new(child)));
     }
 
     pub(super) fn start_child(&mut self, child: StartingChild, prepared: Result<PreparedStart, String>) {
@@ -199,9 +199,9 @@ impl<R> Lane<R> {
         };
         let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
         let input = Input::ChildEnded { run, fence, child: create.id, result };
-        self.give(
+        self.enqueue_input(
             execution,
-            Pending { what: What::Input(Box::new(input)), reply: None, mail: Some(mail), audit: None },
+            Pending { what: PendingKind::Input(Box::new(input)), reply: None, mail: Some(mail), audit: None },
         );
     }
 
@@ -215,19 +215,19 @@ impl<R> Lane<R> {
         let Some(result) = result else {
             return self.settle_mail(Some(mail), Some(format!("execution {child} has not ended")));
         };
-        let what = What::Input(Box::new(Input::ChildEnded { run, fence, child, result }));
-        self.give(parent, Pending { what, reply: None, mail: Some(mail), audit: None });
+        let what = PendingKind::Input(Box::new(Input::ChildEnded { run, fence, child, result }));
+        self.enqueue_input(parent, Pending { what, reply: None, mail: Some(mail), audit: None });
     }
 
     pub(super) fn mail_refused(&mut self, pending: &Pending<R>, rejected: &Rejected) {
         let Some(mail) = pending.mail else { return };
-        if let What::Create(input, _) = &pending.what
+        if let PendingKind::Create(input, _) = &pending.what
             && let Input::Create(create) = &**input
         {
             let failure = Failure::new(codes::VALIDATION_ERROR, rejected.to_string());
             return self.child_failed(mail, create, failure);
         }
-        if let What::Fork(forking) = &pending.what
+        if let PendingKind::Fork(forking) = &pending.what
             && let create @ Create { parent: Some(_), .. } = forking.as_create()
         {
             let failure = Failure::new(codes::VALIDATION_ERROR, rejected.to_string());

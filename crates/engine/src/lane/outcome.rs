@@ -2,7 +2,7 @@
 //! commit.
 
 use super::Lane;
-use super::deciding::Rest;
+use super::deciding::AwaitedState;
 use std::sync::Arc;
 use windlass_kernel::{
     Create, Decision, Demand, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, any_of,
@@ -88,7 +88,7 @@ impl<R> Lane<R> {
         let Some(live) = self.executions.get(id) else { return };
         let Some(parent) = &live.state.head.parent else { return };
         let (to, run, fence, paused) =
-            (parent.execution, parent.run, parent.fence, live.rests(Rest::ForPeople));
+            (parent.execution, parent.run, parent.fence, live.rests(AwaitedState::ForPeople));
         if !live.state.phase().is_ended() {
             self.post(id, to, Letter::Input(Input::ChildPaused { run, fence, child: id, paused }));
         }

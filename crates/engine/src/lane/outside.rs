@@ -2,8 +2,8 @@
 //! after a restart of the server it still holds.
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::groups::{GroupKey, Route};
 use super::queue::{Queued, QueuedWork};
@@ -100,7 +100,10 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Group(refused));
         }
         self.open_outside(&session);
-        self.open.write(Write::Entry(Box::new(Entry::WorkerSession(Box::new(session)))), Then::Opened(reply));
+        self.open.write(
+            Write::Entry(Box::new(Entry::WorkerSession(Box::new(session)))),
+            WriteFollowUp::Opened(reply),
+        );
     }
 
     pub(super) fn knows_outside(&self, key: &SessionKey) -> bool {
@@ -118,7 +121,7 @@ impl<R> Lane<R> {
         if self.sessions.renew(session, now + ttl_ms, now, ttl_ms / 4) {
             let expires_at = self.now.wall.plus(ttl_ms);
             let renewed = Entry::WorkerRenewed { session: StoredSession(session.0), expires_at };
-            self.open.write(Write::Entry(Box::new(renewed)), Then::Nothing);
+            self.open.write(Write::Entry(Box::new(renewed)), WriteFollowUp::Nothing);
             self.drop_receipts(session);
         }
     }
@@ -130,7 +133,7 @@ impl<R> Lane<R> {
         if self.sessions.is_claiming(session) && self.now.steady.saturating_sub(self.began) >= kept_ms {
             let before = Millis(self.now.wall.0.saturating_sub(i64::try_from(kept_ms).unwrap_or(i64::MAX)));
             let dropped = Entry::ReceiptsDropped { session: StoredSession(session.0), before };
-            self.open.write(Write::Entry(Box::new(dropped)), Then::Nothing);
+            self.open.write(Write::Entry(Box::new(dropped)), WriteFollowUp::Nothing);
         }
     }
 
@@ -179,8 +182,8 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Group(GroupReply::NotHeld));
         }
         let (execution, run, fence) = parts(unit);
-        let what = What::Fetch { run, fence };
-        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        let what = PendingKind::Fetch { run, fence };
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     pub(super) fn fetch(&mut self, unit: protocol::Unit, pending: Pending<R>) {
@@ -207,7 +210,7 @@ impl<R> Lane<R> {
         let (execution, run, fence) = parts(report.unit);
         let (session, at) = (StoredSession(key.id.0), self.now.wall);
         let receipt = ReportReceipt { execution, run, fence, session, digest, at };
-        self.open.write(Write::Entry(Box::new(Entry::Receipt(Box::new(receipt)))), Then::Nothing);
+        self.open.write(Write::Entry(Box::new(Entry::Receipt(Box::new(receipt)))), WriteFollowUp::Nothing);
         self.report(report, reply);
     }
 
@@ -231,20 +234,21 @@ impl<R> Lane<R> {
         }
         let (execution, run, fence) = parts(report.unit);
         let input = Box::new(report_input(report, None, None));
-        let what = What::Repeat { input, run, fence, tenant: key.tenant.clone() };
-        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        let what = PendingKind::Repeat { input, run, fence, tenant: key.tenant.clone() };
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     /// Compares a report only if its fence is closed: under an open fence it would be taken for the first report.
     pub(super) fn repeat(&mut self, id: ExecutionId, pending: Pending<R>) {
-        let Pending { what: What::Repeat { input, run, fence, tenant }, reply, mail, audit } = pending else {
+        let Pending { what: PendingKind::Repeat { input, run, fence, tenant }, reply, mail, audit } = pending
+        else {
             return;
         };
         let Some(live) = self.executions.get(id) else { return };
         let state = live.state.run(run).map(|run| &run.state);
         let is_open = matches!(state, Some(RunState::Offered { fence: open }) if *open == fence);
         if !is_open && live.origin.tenant == tenant {
-            return self.decide(id, Pending { what: What::Report(input), reply, mail, audit });
+            return self.decide(id, Pending { what: PendingKind::Report(input), reply, mail, audit });
         }
         if let Some(reply) = reply {
             self.answer_verdict(reply, protocol::Verdict::Stale);
@@ -302,8 +306,8 @@ impl<R> Lane<R> {
             && let Some((session, Queued { execution, work })) = self.groups.next_match()
         {
             let QueuedWork::Offer(run, fence) = work else { continue };
-            let what = What::Claimed { run, fence, session };
-            self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+            let what = PendingKind::Claimed { run, fence, session };
+            self.enqueue_input(execution, Pending { what, reply: None, mail: None, audit: None });
         }
         self.answer_claims();
     }
@@ -322,7 +326,7 @@ impl<R> Lane<R> {
     ) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
-                let what = What::Claimed { run, fence, session };
+                let what = PendingKind::Claimed { run, fence, session };
                 return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             Some(Ok(work)) => Some(work),
@@ -336,7 +340,7 @@ impl<R> Lane<R> {
             self.groups.unreserve(session);
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
         }
         if !self.groups.assign_reserved(session) {
             let (Some(route), Some(live)) = (self.route(id, run), self.executions.get(id)) else { return };
@@ -349,7 +353,7 @@ impl<R> Lane<R> {
             self.timers.arm(timer);
         }
         let write = Write::Lease(lease(id, run, fence, session, now));
-        self.open.write(write, Then::Deliver(session, Box::new(work)));
+        self.open.write(write, WriteFollowUp::Deliver(session, Box::new(work)));
     }
 
     /// Delivers a unit whose lease is on disk. If the worker has disconnected, its session expires with the lease.
@@ -370,7 +374,7 @@ impl<R> Lane<R> {
     /// Closes the session of a worker outside of this process.
     pub(super) fn close_outside(&mut self, session: protocol::SessionId) {
         let closed = Entry::WorkerClosed { session: StoredSession(session.0) };
-        self.open.write(Write::Entry(Box::new(closed)), Then::Nothing);
+        self.open.write(Write::Entry(Box::new(closed)), WriteFollowUp::Nothing);
         if let Some(reply) = self.groups.drop_claim(session) {
             self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
@@ -385,8 +389,8 @@ impl<R> Lane<R> {
         }
         self.sessions.hold(session, unit, tenant.clone(), lease.claimed_at);
         self.sessions.restored(unit, cursor.clone(), None, self.now.steady);
-        let what = What::Kept { run: *run, fence: *fence, claimed_at: lease.claimed_at };
-        self.give(*execution, Pending { what, reply: None, mail: None, audit: None });
+        let what = PendingKind::Kept { run: *run, fence: *fence, claimed_at: lease.claimed_at };
+        self.enqueue_input(*execution, Pending { what, reply: None, mail: None, audit: None });
     }
 
     /// Arms the timer of an attempt that has run since the last process.

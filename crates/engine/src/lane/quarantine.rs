@@ -2,11 +2,11 @@
 //! when they are released.
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::parts;
-use super::live::Place;
-use super::reading::Why;
+use super::live::Residency;
+use super::reading::LookupReason;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Lookup, Refusal};
 use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of, codes};
@@ -35,15 +35,15 @@ impl Quarantined {
 impl<R> Lane<R> {
     /// Stops all work on this execution. Earlier decisions are still written.
     pub(super) fn quarantine(&mut self, id: ExecutionId, reason: String) {
-        self.quarantine_and(id, reason, Then::Nothing);
+        self.quarantine_and(id, reason, WriteFollowUp::Nothing);
     }
 
-    fn quarantine_and(&mut self, id: ExecutionId, reason: String, then: Then<R>) {
+    fn quarantine_and(&mut self, id: ExecutionId, reason: String, then: WriteFollowUp<R>) {
         let since = self.now.wall;
         let place = self.executions.take(id);
         let version = match &place {
-            Some(Place::Live(live)) => live.state.head.version,
-            Some(Place::Loading(_)) | None => 0,
+            Some(Residency::Live(live)) => live.state.head.version,
+            Some(Residency::Loading(_)) | None => 0,
         };
         let suspect = Suspect {
             execution: id,
@@ -57,10 +57,10 @@ impl<R> Lane<R> {
         self.quarantined.executions.insert(id, quarantine);
         self.effects.push(Effect::Quarantined(id, reason));
         match place {
-            Some(Place::Loading(waiting)) => {
+            Some(Residency::Loading(waiting)) => {
                 waiting.into_iter().for_each(|one| self.answer_quarantined(id, one))
             }
-            Some(Place::Live(live)) => {
+            Some(Residency::Live(live)) => {
                 live.waiting.into_iter().for_each(|one| self.answer_quarantined(id, one));
                 let refusal = self.quarantine_refusal(id);
                 for (_, reply) in live.waiters {
@@ -74,11 +74,13 @@ impl<R> Lane<R> {
     /// Answers inputs for a quarantined execution. Mail stays in the inbox, an offer in its row.
     pub(super) fn answer_quarantined(&mut self, id: ExecutionId, pending: Pending<R>) {
         match &pending.what {
-            What::Dispatch { tenant, .. } => self.queue.left(tenant),
-            What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
-            What::Claimed { session, .. } => self.unreserve(*session),
-            What::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-            any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Repeat
+            PendingKind::Dispatch { tenant, .. } => self.queue.left(tenant),
+            PendingKind::Begin { tenant } | PendingKind::Assign { tenant } => {
+                self.drop_queued_start(id, tenant)
+            }
+            PendingKind::Claimed { session, .. } => self.unreserve(*session),
+            PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
+            any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Repeat
                 Sort Kept] => {}
         }
         let Some(reply) = pending.reply else { return };
@@ -96,56 +98,60 @@ impl<R> Lane<R> {
             return self.answer(reply, Answer::Refused(Refusal::NotQuarantined(id)));
         }
         let entry = Entry::Released { execution: id }.audited(audit);
-        self.open.write(Write::Entry(Box::new(entry)), Then::Released(id, reply));
+        self.open.write(Write::Entry(Box::new(entry)), WriteFollowUp::Released(id, reply));
     }
 
     pub(super) fn released(&mut self, id: ExecutionId, reply: R) {
         self.quarantined.executions.remove(&id);
-        self.read(Lookup::OffersOf(id), Why::OffersOf);
-        self.read(Lookup::InboxOf(id), Why::InboxOf);
+        self.read(Lookup::OffersOf(id), LookupReason::OffersOf);
+        self.read(Lookup::InboxOf(id), LookupReason::InboxOf);
         self.timers.read_again();
-        self.give(id, Pending::input(Input::Continue));
+        self.enqueue_input(id, Pending::input(Input::Continue));
         self.answer(reply, Answer::Accepted);
     }
 
     /// Handles rows that could not be read. If they belong to one execution, only that one is quarantined; if the whole
     /// store may be damaged, the lane ends.
-    pub(super) fn unreadable(&mut self, why: Why<R>, error: StoreError) {
+    pub(super) fn unreadable(&mut self, why: LookupReason<R>, error: StoreError) {
         let what = error.to_string();
         match (why, error) {
-            (Why::Load(id) | Why::Net(id, _) | Why::Values(id, _), error) if is_of_rows(&error) => {
+            (LookupReason::Load(id) | LookupReason::Net(id, _) | LookupReason::Values(id, _), error)
+                if is_of_rows(&error) =>
+            {
                 self.quarantine(id, what);
             }
-            (Why::Start(_, reply) | Why::Inputs(_, reply), error) if is_of_rows(&error) => {
+            (LookupReason::Start(_, reply) | LookupReason::Inputs(_, reply), error) if is_of_rows(&error) => {
                 self.answer(reply, Answer::Refused(Refusal::Unreadable(what)));
             }
-            (Why::StartChild { mail, create, .. }, error) if is_of_rows(&error) => {
+            (LookupReason::StartChild { mail, create, .. }, error) if is_of_rows(&error) => {
                 self.missing(create.id);
                 self.child_failed(mail, &create, Failure::new(codes::STORE_DAMAGED, what));
             }
-            (Why::ChildInputs(child), error) if is_of_rows(&error) => self.start_child(*child, Err(what)),
-            (Why::ChildEnded { mail, parent, child, run, fence }, error) if is_of_rows(&error) => {
+            (LookupReason::ChildInputs(child), error) if is_of_rows(&error) => {
+                self.start_child(*child, Err(what))
+            }
+            (LookupReason::ChildEnded { mail, parent, child, run, fence }, error) if is_of_rows(&error) => {
                 let failure = Some(Failure::new(codes::STORE_DAMAGED, what));
                 let output = std::sync::Arc::default();
                 let result = ChildResult { outcome: Outcome::Failed, output, failure };
                 self.child_ended(mail, parent, (child, run, fence), Some(result));
             }
-            (Why::Retry(retrying), error) if is_of_rows(&error) => {
+            (LookupReason::Retry(retrying), error) if is_of_rows(&error) => {
                 self.retry_refused(*retrying, Refusal::Unreadable(what));
             }
-            (Why::ToolEnd(agent, _, reply), error) if is_of_rows(&error) => {
+            (LookupReason::ToolEnd(agent, _, reply), error) if is_of_rows(&error) => {
                 self.answer(reply, Answer::agent(protocol::AgentAnswer::Stale));
                 self.quarantine(parts(agent).0, what);
             }
-            (Why::Report(report, reply), error) if is_of_rows(&error) => {
+            (LookupReason::Report(report, reply), error) if is_of_rows(&error) => {
                 self.answer(reply, Answer::verdict(protocol::Verdict::Stale));
                 self.quarantine(parts(report.unit).0, what);
             }
             // A list continues without the execution as soon as its row has the quarantine.
-            (Why::List(lookup, why), StoreError::Unreadable { execution, .. })
+            (LookupReason::List(lookup, why), StoreError::Unreadable { execution, .. })
                 if !self.quarantined.holds(execution) =>
             {
-                self.quarantine_and(execution, what, Then::LookAgain(lookup, why));
+                self.quarantine_and(execution, what, WriteFollowUp::LookAgain(lookup, why));
             }
             (_, error) => self.fatal(error),
         }

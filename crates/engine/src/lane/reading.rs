@@ -1,9 +1,9 @@
 //! Lookups in the store, and the actions on their results.
 
 use super::Lane;
-use super::deciding::{Pending, Starting, What};
+use super::deciding::{Pending, PendingKind, Starting};
 use super::dispatch::{parts, unit};
-use super::live::{Live, Place};
+use super::live::{Live, Residency};
 use super::mail::{DefinitionRef, StartingChild};
 use super::retry::Retrying;
 use crate::ids::IdMap;
@@ -15,7 +15,7 @@ use windlass_store::{MailId, Origin, StoreError, Stored, StoredDefinition, Tenan
 
 /// Reason for a lookup.
 #[derive(Debug)]
-pub(super) enum Why<R> {
+pub(super) enum LookupReason<R> {
     Load(ExecutionId),
     Net(ExecutionId, Box<Stored>),
     Values(ExecutionId, Vec<Need>),
@@ -63,7 +63,7 @@ pub(super) enum List {
 #[derive(Debug)]
 pub(super) struct Reads<R> {
     next: u64,
-    open: IdMap<ReadId, Why<R>>,
+    open: IdMap<ReadId, LookupReason<R>>,
 }
 
 impl<R> Default for Reads<R> {
@@ -73,7 +73,7 @@ impl<R> Default for Reads<R> {
 }
 
 impl<R> Reads<R> {
-    pub fn expect(&mut self, why: Why<R>) -> ReadId {
+    pub fn expect(&mut self, why: LookupReason<R>) -> ReadId {
         let id = ReadId(self.next);
         self.next += 1;
         self.open.insert(id, why);
@@ -82,12 +82,14 @@ impl<R> Reads<R> {
 
     /// Returns the number of starts of a tenant that have room and begin when their definition is found.
     pub fn beginnings_of(&self, tenant: &Tenant) -> usize {
-        let begins = |why: &&Why<R>| match why {
-            Why::Start(start, _) => start.origin.tenant == *tenant,
-            Why::Inputs(starting, _) => starting.start.origin.tenant == *tenant,
-            Why::StartChild { origin, .. } => origin.tenant == *tenant,
-            Why::ChildInputs(child) => child.origin.tenant == *tenant,
-            any_of![Why: Load Net Values ChildEnded Retry ToolEnd Report Room OffersOf InboxOf List] => false,
+        let begins = |why: &&LookupReason<R>| match why {
+            LookupReason::Start(start, _) => start.origin.tenant == *tenant,
+            LookupReason::Inputs(starting, _) => starting.start.origin.tenant == *tenant,
+            LookupReason::StartChild { origin, .. } => origin.tenant == *tenant,
+            LookupReason::ChildInputs(child) => child.origin.tenant == *tenant,
+            any_of![LookupReason: Load Net Values ChildEnded Retry ToolEnd Report Room OffersOf InboxOf List] => {
+                false
+            }
         };
         self.open.values().filter(begins).count()
     }
@@ -95,18 +97,24 @@ impl<R> Reads<R> {
     /// Returns whether a caller waits for a lookup that is in progress.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
-            Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,
-            Why::ToolEnd(..) | Why::Report(..) | Why::Room(..) => true,
-            Why::Retry(retrying) => retrying.is_awaited(),
-            Why::StartChild { .. } | Why::ChildInputs(_) | Why::ChildEnded { .. } => false,
-            Why::List(..) | Why::OffersOf | Why::InboxOf => false,
+            LookupReason::Load(_)
+            | LookupReason::Net(..)
+            | LookupReason::Values(..)
+            | LookupReason::Start(..)
+            | LookupReason::Inputs(..) => true,
+            LookupReason::ToolEnd(..) | LookupReason::Report(..) | LookupReason::Room(..) => true,
+            LookupReason::Retry(retrying) => retrying.is_awaited(),
+            LookupReason::StartChild { .. }
+            | LookupReason::ChildInputs(_)
+            | LookupReason::ChildEnded { .. } => false,
+            LookupReason::List(..) | LookupReason::OffersOf | LookupReason::InboxOf => false,
         })
     }
 }
 
 impl<R> Lane<R> {
     pub(super) fn read_list(&mut self, lookup: Lookup, list: List) {
-        self.read(lookup.clone(), Why::List(lookup, list));
+        self.read(lookup.clone(), LookupReason::List(lookup, list));
     }
 
     pub(super) fn found(&mut self, id: ReadId, found: Result<Found, StoreError>) {
@@ -116,42 +124,48 @@ impl<R> Lane<R> {
             Err(error) => return self.unreadable(why, error),
         };
         match (why, found) {
-            (Why::Load(id), Found::Execution(stored)) => self.loaded(id, stored),
-            (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
-            (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
-            (Why::Start(start, reply), Found::Definition(found)) => {
+            (LookupReason::Load(id), Found::Execution(stored)) => self.loaded(id, stored),
+            (LookupReason::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
+            (LookupReason::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
+            (LookupReason::Start(start, reply), Found::Definition(found)) => {
                 self.start_found(*start, found.map(|found| *found), reply)
             }
-            (Why::StartChild { mail, create, wanted, origin }, Found::Definition(found)) => {
+            (LookupReason::StartChild { mail, create, wanted, origin }, Found::Definition(found)) => {
                 self.child_found((mail, origin), *create, &wanted, found.map(|found| *found));
             }
-            (Why::Inputs(starting, reply), Found::Inputs(inputs)) => {
+            (LookupReason::Inputs(starting, reply), Found::Inputs(inputs)) => {
                 self.inputs_found(*starting, inputs, reply)
             }
-            (Why::ChildInputs(child), Found::Inputs(inputs)) => self.start_child(*child, inputs),
-            (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
+            (LookupReason::ChildInputs(child), Found::Inputs(inputs)) => self.start_child(*child, inputs),
+            (LookupReason::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
                 self.child_ended(mail, parent, (child, run, fence), result);
             }
-            (Why::Retry(retrying), Found::Past(past)) => self.past_found(*retrying, past),
-            (Why::ToolEnd(agent, tool, reply), Found::End(end)) => {
+            (LookupReason::Retry(retrying), Found::Past(past)) => self.past_found(*retrying, past),
+            (LookupReason::ToolEnd(agent, tool, reply), Found::End(end)) => {
                 self.tool_end_found(agent, tool, end, reply);
             }
-            (why @ Why::ChildEnded { .. }, Found::ResultLater(reading)) => {
+            (why @ LookupReason::ChildEnded { .. }, Found::ResultLater(reading)) => {
                 self.read(Lookup::Result(reading), why)
             }
-            (Why::ToolEnd(agent, tool, reply), Found::EndLater(from)) => {
+            (LookupReason::ToolEnd(agent, tool, reply), Found::EndLater(from)) => {
                 let (execution, ..) = parts(agent);
-                self.read(Lookup::End(execution, tool, from), Why::ToolEnd(agent, tool, reply));
+                self.read(Lookup::End(execution, tool, from), LookupReason::ToolEnd(agent, tool, reply));
             }
-            (Why::List(_, List::Due), Found::Due(due)) => self.due_found(&due),
-            (Why::List(_, List::Offers), Found::Offers(offers)) => self.offers_found(&offers),
-            (Why::List(_, List::Stops), Found::Stops(stops)) => self.stops_found(&stops),
-            (Why::List(_, List::Unfinished), Found::Unfinished(ids)) => self.unfinished_found(ids),
-            (Why::List(_, List::Inbox), Found::Inbox(mail)) => self.inbox_found(mail),
-            (Why::Room(tenant, unwritten), Found::Open(open)) => self.room_found(&tenant, unwritten, open),
-            (Why::Report(report, reply), Found::Offers(offers)) => self.offer_found(*report, &offers, reply),
-            (Why::OffersOf, Found::Offers(offers)) => self.offers_of_found(&offers),
-            (Why::InboxOf, Found::Inbox(mail)) => mail.into_iter().for_each(|mail| self.deliver(mail)),
+            (LookupReason::List(_, List::Due), Found::Due(due)) => self.due_found(&due),
+            (LookupReason::List(_, List::Offers), Found::Offers(offers)) => self.offers_found(&offers),
+            (LookupReason::List(_, List::Stops), Found::Stops(stops)) => self.stops_found(&stops),
+            (LookupReason::List(_, List::Unfinished), Found::Unfinished(ids)) => self.unfinished_found(ids),
+            (LookupReason::List(_, List::Inbox), Found::Inbox(mail)) => self.inbox_found(mail),
+            (LookupReason::Room(tenant, unwritten), Found::Open(open)) => {
+                self.room_found(&tenant, unwritten, open)
+            }
+            (LookupReason::Report(report, reply), Found::Offers(offers)) => {
+                self.offer_found(*report, &offers, reply)
+            }
+            (LookupReason::OffersOf, Found::Offers(offers)) => self.offers_of_found(&offers),
+            (LookupReason::InboxOf, Found::Inbox(mail)) => {
+                mail.into_iter().for_each(|mail| self.deliver(mail))
+            }
             // Each lookup has one kind of answer.
             (_, found) => debug_assert!(false, "an answer to another question: {found:?}"),
         }
@@ -163,7 +177,7 @@ impl<R> Lane<R> {
             Some(net) => self.put_live(id, *stored, net),
             None => {
                 let digest = stored.state.head.net;
-                self.read(Lookup::Net(digest), Why::Net(id, stored));
+                self.read(Lookup::Net(digest), LookupReason::Net(id, stored));
             }
         }
     }
@@ -178,24 +192,24 @@ impl<R> Lane<R> {
 
     fn put_live(&mut self, id: ExecutionId, stored: Stored, net: Arc<Net>) {
         let waiting = match self.executions.take(id) {
-            Some(Place::Loading(waiting)) => waiting,
+            Some(Residency::Loading(waiting)) => waiting,
             Some(live) => return self.executions.put(id, live),
             None => return,
         };
         let mut live = Live::new(stored.state, net, stored.origin);
         live.waiting = waiting;
-        self.executions.put(id, Place::Live(Box::new(live)));
+        self.executions.put(id, Residency::Live(Box::new(live)));
         self.resume(id);
     }
 
     pub(super) fn missing(&mut self, id: ExecutionId) {
-        let Some(Place::Loading(waiting)) = self.executions.take(id) else { return };
+        let Some(Residency::Loading(waiting)) = self.executions.take(id) else { return };
         self.refuse_all(id, waiting);
     }
 
     /// Handles an execution that does not exist: all waiting inputs get that answer.
-    pub(super) fn drop_unborn(&mut self, id: ExecutionId) {
-        if let Some(Place::Live(live)) = self.executions.take(id) {
+    pub(super) fn drop_missing_execution(&mut self, id: ExecutionId) {
+        if let Some(Residency::Live(live)) = self.executions.take(id) {
             self.refuse_all(id, live.waiting);
         }
     }
@@ -203,12 +217,14 @@ impl<R> Lane<R> {
     fn refuse_all(&mut self, id: ExecutionId, waiting: VecDeque<Pending<R>>) {
         for pending in waiting {
             match &pending.what {
-                What::Dispatch { tenant, .. } => self.queue.left(tenant),
-                What::Begin { tenant } | What::Assign { tenant } => self.drop_queued_start(id, tenant),
-                What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
-                What::Claimed { session, .. } => self.unreserve(*session),
-                What::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-                any_of![What: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Repeat
+                PendingKind::Dispatch { tenant, .. } => self.queue.left(tenant),
+                PendingKind::Begin { tenant } | PendingKind::Assign { tenant } => {
+                    self.drop_queued_start(id, tenant)
+                }
+                PendingKind::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
+                PendingKind::Claimed { session, .. } => self.unreserve(*session),
+                PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
+                any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Repeat
                     Sort Kept] => {}
             }
             let refusal = Refusal::NoExecution(id);

@@ -1,7 +1,7 @@
 //! Recovery at the start: all unfinished work of the last process is in rows (K8). New requests are served meanwhile.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::unit;
 use super::queue::{Queued, QueuedWork};
 use super::reading::List;
@@ -60,8 +60,11 @@ impl<R> Lane<R> {
         for offer in offers {
             match &offer.lease {
                 None if self.config.has_groups || offer.run == WHOLE => {
-                    let what = What::Sort { run: offer.run, fence: offer.fence };
-                    self.give(offer.execution, Pending { what, reply: None, mail: None, audit: None });
+                    let what = PendingKind::Sort { run: offer.run, fence: offer.fence };
+                    self.enqueue_input(
+                        offer.execution,
+                        Pending { what, reply: None, mail: None, audit: None },
+                    );
                 }
                 None => {
                     let Offer { execution, run, fence, tenant, priority, .. } = offer;
@@ -73,8 +76,11 @@ impl<R> Lane<R> {
                 }
                 Some(lease) if is_held(self, offer, lease) => {}
                 Some(_) if offer.run == WHOLE => {
-                    let what = What::WholeEnded { fence: offer.fence, failure: None };
-                    self.give(offer.execution, Pending { what, reply: None, mail: None, audit: None });
+                    let what = PendingKind::WholeEnded { fence: offer.fence, failure: None };
+                    self.enqueue_input(
+                        offer.execution,
+                        Pending { what, reply: None, mail: None, audit: None },
+                    );
                 }
                 Some(lease) => {
                     let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
@@ -82,7 +88,7 @@ impl<R> Lane<R> {
                     // killing the process repeatedly fails no execution.
                     let loss = if lease.started_at.is_some() { Loss::GivenBack } else { Loss::NotStarted };
                     let lost = LeaseLost { unit, loss, cursor: offer.cursor.clone() };
-                    self.give(offer.execution, Pending::input(Input::LeaseLost(lost)));
+                    self.enqueue_input(offer.execution, Pending::input(Input::LeaseLost(lost)));
                 }
             }
         }
@@ -109,7 +115,7 @@ impl<R> Lane<R> {
     pub(super) fn unfinished_found(&mut self, ids: Vec<ExecutionId>) {
         let more = ids.len() >= PAGE;
         for id in ids {
-            self.give(id, Pending::input(Input::Continue));
+            self.enqueue_input(id, Pending::input(Input::Continue));
         }
         if more {
             self.read_list(Lookup::Unfinished, List::Unfinished);

@@ -2,10 +2,10 @@
 //! here.
 
 use super::Lane;
-use super::deciding::{Pending, StartRequester, What};
-use super::live::Place;
+use super::deciding::{Pending, PendingKind, StartRequester};
+use super::live::Residency;
 use super::mail::for_editors;
-use super::reading::Why;
+use super::reading::LookupReason;
 use super::rooms::Starter;
 use crate::retries::Past;
 use crate::wake::{Answer, Lookup, Refusal};
@@ -85,9 +85,9 @@ impl<R> Lane<R> {
             return self.refuse_retry(id, &retry, requester, refusal);
         }
         // Later mail to the new execution waits for its beginning.
-        self.executions.put(id, Place::Loading(VecDeque::new()));
+        self.executions.put(id, Residency::Loading(VecDeque::new()));
         let retrying = Retrying { id, retry: retry.clone(), has_other_net: net.is_some(), requester };
-        self.read(Lookup::Past(Box::new(retry), net), Why::Retry(Box::new(retrying)));
+        self.read(Lookup::Past(Box::new(retry), net), LookupReason::Retry(Box::new(retrying)));
     }
 
     pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
@@ -121,7 +121,7 @@ impl<R> Lane<R> {
                 if has_other_net {
                     self.keep_other_net(&net);
                 }
-                self.insert_new(id, &net, origin, requester.pending(What::Fork(Box::new(forking))));
+                self.insert_new(id, &net, origin, requester.pending(PendingKind::Fork(Box::new(forking))));
             }
             Err(refusal) => self.refuse_retry(id, &retry, requester, refusal),
         }
@@ -158,7 +158,7 @@ impl<R> Lane<R> {
 
     pub(super) fn fork(&mut self, id: ExecutionId, pending: Pending<R>) {
         let (now, random) = (self.now.wall, self.random_bits());
-        let What::Fork(forking) = &pending.what else { return };
+        let PendingKind::Fork(forking) = &pending.what else { return };
         let Some(live) = self.executions.get(id) else { return };
         match forking.decide((now, random), &live.values) {
             Ok(decision) => self.decided(id, pending, decision),

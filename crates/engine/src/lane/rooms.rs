@@ -3,7 +3,7 @@
 
 use super::Lane;
 use super::batch::{Batch, Building};
-use super::reading::Why;
+use super::reading::LookupReason;
 use super::retry::Retrying;
 use crate::retries::Past;
 use crate::wake::{Answer, Lookup, OpenLimits, Refusal, Start};
@@ -24,20 +24,20 @@ pub(super) enum Starter<R> {
 #[derive(Debug)]
 pub(super) struct Rooms<R> {
     limits: OpenLimits,
-    known: BTreeMap<Tenant, Room>,
+    known: BTreeMap<Tenant, OpenCount>,
     /// Beginnings that wait for the lookup.
     waiting: BTreeMap<Tenant, Vec<Starter<R>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct OpenCount {
     open: usize,
     /// Whether it was looked up and nothing began since then.
     exact: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RoomDecision {
     Taken,
     Full { limit: usize },
     NotKnown { limit: usize },
@@ -58,19 +58,19 @@ impl<R> Rooms<R> {
         }
     }
 
-    fn take(&mut self, tenant: &Tenant) -> Place {
+    fn take(&mut self, tenant: &Tenant) -> RoomDecision {
         let Some(limit) = self.limits.of(tenant) else {
             // Without a limit nothing is counted; a later limit begins anew.
             self.known.remove(tenant);
-            return Place::Taken;
+            return RoomDecision::Taken;
         };
         match self.known.get_mut(tenant) {
             Some(room) if room.open < limit => {
-                *room = Room { open: room.open + 1, exact: false };
-                Place::Taken
+                *room = OpenCount { open: room.open + 1, exact: false };
+                RoomDecision::Taken
             }
-            Some(Room { exact: true, .. }) => Place::Full { limit },
-            Some(_) | None => Place::NotKnown { limit },
+            Some(OpenCount { exact: true, .. }) => RoomDecision::Full { limit },
+            Some(_) | None => RoomDecision::NotKnown { limit },
         }
     }
 
@@ -85,15 +85,15 @@ impl<R> Lane<R> {
     /// Continues with the start if the tenant may have one more open execution.
     pub(super) fn begin_in_room(&mut self, tenant: &Tenant, starter: Starter<R>) {
         match self.rooms.take(tenant) {
-            Place::Taken => self.begin(starter),
-            Place::Full { limit } => self.no_room(starter, limit),
-            Place::NotKnown { limit } => {
+            RoomDecision::Taken => self.begin(starter),
+            RoomDecision::Full { limit } => self.no_room(starter, limit),
+            RoomDecision::NotKnown { limit } => {
                 let waiting = self.rooms.waiting.entry(tenant.clone()).or_default();
                 waiting.push(starter);
                 if waiting.len() == 1 {
                     let unwritten = self.unwritten_of(tenant);
                     let lookup = Lookup::Open(tenant.clone(), limit);
-                    self.read(lookup, Why::Room(tenant.clone(), unwritten));
+                    self.read(lookup, LookupReason::Room(tenant.clone(), unwritten));
                 }
             }
         }
@@ -109,7 +109,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn room_found(&mut self, tenant: &Tenant, unwritten: usize, open: usize) {
-        let room = Room { open: open + unwritten, exact: unwritten == 0 };
+        let room = OpenCount { open: open + unwritten, exact: unwritten == 0 };
         self.rooms.known.insert(tenant.clone(), room);
         for starter in self.rooms.waiting.remove(tenant).unwrap_or_default() {
             self.begin_in_room(tenant, starter);

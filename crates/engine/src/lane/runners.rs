@@ -2,8 +2,8 @@
 //! process. What the start of an execution binds to a group of them waits here until one has a free slot.
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease};
 use super::groups::GroupKey;
 use super::lines::Lines;
@@ -84,8 +84,8 @@ impl<R> Lane<R> {
                     QueuedWork::Offer(run, fence) => (run, fence),
                     QueuedWork::Start | QueuedWork::Whole => (WHOLE, Fence(0)),
                 };
-                let what = What::Taken { run, fence, session };
-                self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+                let what = PendingKind::Taken { run, fence, session };
+                self.enqueue_input(execution, Pending { what, reply: None, mail: None, audit: None });
             }
         }
     }
@@ -98,7 +98,7 @@ impl<R> Lane<R> {
         fence: Fence,
         session: protocol::SessionId,
     ) {
-        let what = What::Taken { run, fence, session };
+        let what = PendingKind::Taken { run, fence, session };
         if self.open.is_closed_for(id) {
             self.open.deferred.push(id);
             if let Some(live) = self.executions.get_mut(id) {
@@ -121,7 +121,7 @@ impl<R> Lane<R> {
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
         }
         if !self.sessions.has_slot(session) {
             return self.enqueue(id, run, fence);
@@ -132,7 +132,7 @@ impl<R> Lane<R> {
             self.timers.arm(timer);
         }
         let write = Write::Lease(lease(id, run, fence, session, now));
-        self.open.write(write, Then::Deliver(session, Box::new(work)));
+        self.open.write(write, WriteFollowUp::Deliver(session, Box::new(work)));
     }
 
     fn assign_to_runner(&mut self, id: ExecutionId, session: protocol::SessionId) {

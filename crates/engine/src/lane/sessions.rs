@@ -5,14 +5,14 @@ mod outside;
 mod table;
 
 pub(super) use outside::Outside;
-pub(super) use table::{Seat, Sessions};
+pub(super) use table::{Sessions, SlotUse};
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::{Cursor, parts, unit};
 use super::queue::{Queued, QueuedWork};
-use super::reading::Why;
+use super::reading::LookupReason;
 use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
@@ -32,9 +32,9 @@ use windlass_store::{
 const STOP_GRACE_MS: u64 = 5_000;
 
 /// Returns the grace for work that this input stops. A forced cancel leaves none.
-pub(super) fn grace_ms(what: &What) -> u64 {
+pub(super) fn grace_ms(what: &PendingKind) -> u64 {
     match what {
-        What::Input(input) if matches!(&**input, Input::Cancel(cancel) if cancel.force) => 0,
+        PendingKind::Input(input) if matches!(&**input, Input::Cancel(cancel) if cancel.force) => 0,
         _ => STOP_GRACE_MS,
     }
 }
@@ -98,9 +98,10 @@ impl<R> Lane<R> {
         if self.sessions.held_mut(unit).is_some_and(|held| held.stop.is_some()) {
             return;
         }
-        let again = || Pending { what: What::Again { run, fence }, reply: None, mail: None, audit: None };
+        let again =
+            || Pending { what: PendingKind::Again { run, fence }, reply: None, mail: None, audit: None };
         if self.executions.get(execution).is_none() && !self.quarantined.holds(execution) {
-            return self.give(execution, again());
+            return self.enqueue_input(execution, again());
         }
         match self.work(execution, run, fence) {
             Some(Ok(work)) => {
@@ -166,12 +167,12 @@ impl<R> Lane<R> {
         // An execution that drains still waits for work that it asked to stop.
         self.sessions.lost += 1;
         if run == WHOLE {
-            let what = What::WholeEnded { fence, failure: None };
-            return self.give(execution, Pending { what, reply: None, mail: None, audit: None });
+            let what = PendingKind::WholeEnded { fence, failure: None };
+            return self.enqueue_input(execution, Pending { what, reply: None, mail: None, audit: None });
         }
         let unit = LeaseUnit::Run { run, fence };
         let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
-        self.give(execution, Pending::input(lost));
+        self.enqueue_input(execution, Pending::input(lost));
     }
 
     /// Handles a unit that the worker never received: there is nothing to stop.
@@ -186,7 +187,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn stopped(&mut self, stop: Stop) {
-        self.open.write(Write::Stopped(stop), Then::Nothing);
+        self.open.write(Write::Stopped(stop), WriteFollowUp::Nothing);
     }
 
     /// Stops work that is no longer wanted: its worker holds the slot until it reports that the work has stopped.
@@ -253,7 +254,7 @@ impl<R> Lane<R> {
         if goes_on && !self.sessions.is_held(report.unit) {
             // The last process gave it out, or it was answered before: only the disk has its checkpoint.
             let (execution, run, _) = parts(report.unit);
-            return self.read(Lookup::Offer(execution, run), Why::Report(Box::new(report), reply));
+            return self.read(Lookup::Offer(execution, run), LookupReason::Report(Box::new(report), reply));
         }
         let cursor = self.sessions.cursor(report.unit);
         self.take_report(report, cursor, reply);
@@ -273,15 +274,16 @@ impl<R> Lane<R> {
             // The engine did not order the stop: the worker gave the unit up when its lease seemed to end.
             let unit = LeaseUnit::Run { run, fence };
             let lost = Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor });
-            let what = What::Report(Box::new(lost));
-            return self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+            let what = PendingKind::Report(Box::new(lost));
+            return self
+                .enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
         }
         if let Some((session, _, true)) = released {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
         }
         let times = released.map(|(_, at, _)| Times { claimed_at: at, started_at: at });
-        let what = What::Report(Box::new(report_input(report, cursor, times)));
-        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        let what = PendingKind::Report(Box::new(report_input(report, cursor, times)));
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     pub(super) fn checkpoint(&mut self, checkpoint: protocol::Checkpoint, reply: R) {
@@ -292,14 +294,15 @@ impl<R> Lane<R> {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
         if checkpoint.unit.is_whole() {
-            let what = What::WholeReady { fence };
-            return self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+            let what = PendingKind::WholeReady { fence };
+            return self
+                .enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
         }
         // A late copy of an earlier checkpoint must not replace the newest one, so the newest is written again.
         let cursor = held.cursor.clone().filter(|_| checkpoint.number < held.checkpoint).unwrap_or(cursor);
         held.checkpoint = held.checkpoint.max(checkpoint.number);
         held.cursor = Some(cursor.clone());
-        self.open.write(Write::Checkpoint { execution, run, fence, cursor }, Then::Verdict(reply));
+        self.open.write(Write::Checkpoint { execution, run, fence, cursor }, WriteFollowUp::Verdict(reply));
     }
 
     pub(super) fn progress(&mut self, progress: protocol::Progress, reply: R) {
@@ -309,7 +312,7 @@ impl<R> Lane<R> {
         }
         let progress = Progress { step: progress.step, percentage: progress.percentage.min(100) };
         let write = Write::Progress { execution, run, fence, progress };
-        self.open.write(write, Then::Verdict(reply));
+        self.open.write(write, WriteFollowUp::Verdict(reply));
     }
 
     pub(super) fn log(&mut self, mut log: protocol::Log, reply: R) {
@@ -328,7 +331,7 @@ impl<R> Lane<R> {
         let lines = serde_json::to_vec(&log.lines).unwrap_or_default();
         let chunk =
             LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
-        self.open.write(Write::Log(chunk), Then::Verdict(reply));
+        self.open.write(Write::Log(chunk), WriteFollowUp::Verdict(reply));
     }
 
     /// Serves a resource to the session that holds the unit, for the tenant of its execution.
@@ -344,8 +347,10 @@ impl<R> Lane<R> {
             (protocol::ResourceAsk::StoreMemory { key, value }, Some(workflow)) => {
                 let (value, at) = (value.to_string(), self.now.wall);
                 let memory = StoredMemory { tenant, workflow, key, value, at };
-                self.open
-                    .write(Write::Entry(Box::new(Entry::Remember(Box::new(memory)))), Then::Stored(reply));
+                self.open.write(
+                    Write::Entry(Box::new(Entry::Remember(Box::new(memory)))),
+                    WriteFollowUp::Stored(reply),
+                );
             }
             (ask, workflow) => {
                 self.effects.push(Effect::Serve(ResourceRequest { tenant, workflow, ask }, reply));
@@ -365,12 +370,12 @@ fn wholes_first(
 
 /// Handles a worker that gave up a unit of the last process without an order: that is a loss, as recovery reports it
 /// for its offer.
-pub(super) fn given_back(what: &What, rejected: &Rejected) -> Option<What> {
-    let (What::Report(input), Rejected::NotWaiting { .. }) = (what, rejected) else { return None };
+pub(super) fn given_back(what: &PendingKind, rejected: &Rejected) -> Option<PendingKind> {
+    let (PendingKind::Report(input), Rejected::NotWaiting { .. }) = (what, rejected) else { return None };
     let Input::Report(report) = &**input else { return None };
     let unit = LeaseUnit::Run { run: report.run, fence: report.fence };
     let lost = LeaseLost { unit, loss: Loss::GivenBack, cursor: report.cursor.clone() };
-    (report.result == WorkResult::Stopped).then(|| What::Report(Box::new(Input::LeaseLost(lost))))
+    (report.result == WorkResult::Stopped).then(|| PendingKind::Report(Box::new(Input::LeaseLost(lost))))
 }
 
 fn other_version(register: &protocol::Register) -> protocol::Failure {

@@ -2,7 +2,7 @@
 //! timers cost nothing per tick.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, PendingKind};
 use super::reading::List;
 use crate::wake::Lookup;
 use std::collections::BTreeSet;
@@ -67,10 +67,10 @@ impl<R> Lane<R> {
             let Some(timer) = self.timers.armed.pop_first() else { break };
             let what = match timer.timer {
                 Timer::Start if self.starts.is_waiting(timer.execution) => continue,
-                Timer::Start => What::StartDue,
-                other => What::Input(Box::new(Input::TimerDue(other))),
+                Timer::Start => PendingKind::StartDue,
+                other => PendingKind::Input(Box::new(Input::TimerDue(other))),
             };
-            self.give(timer.execution, Pending { what, reply: None, mail: None, audit: None });
+            self.enqueue_input(timer.execution, Pending { what, reply: None, mail: None, audit: None });
         }
         // The wall clock may have jumped beyond the end of the window.
         let is_over = self.timers.until.is_some_and(|until| until <= self.now.wall);

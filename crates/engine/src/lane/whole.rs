@@ -6,12 +6,12 @@
 //! ended or restarts.
 
 use super::Lane;
-use super::batch::Then;
-use super::deciding::{Pending, What};
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::live::Live;
 use super::queue::{Queued, QueuedWork};
-use super::sessions::Seat;
+use super::sessions::SlotUse;
 use super::starts::is_later;
 use serde_json::Value;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl<R> Lane<R> {
     /// before they report a step, so nothing is missing.
     pub(super) fn end_uploads(&mut self, id: ExecutionId) {
         if !self.config.uploads_artifacts && self.executions.get(id).is_some_and(awaits_uploads) {
-            self.give(id, Pending::input(Input::Uploaded { failure: None }));
+            self.enqueue_input(id, Pending::input(Input::Uploaded { failure: None }));
         }
     }
 
@@ -84,7 +84,7 @@ impl<R> Lane<R> {
         if self.open.is_closed_for(id) {
             self.open.deferred.push(id);
             if let Some(live) = self.executions.get_mut(id) {
-                let what = What::Assign { tenant };
+                let what = PendingKind::Assign { tenant };
                 live.waiting.push_front(Pending { what, reply: None, mail: None, audit: None });
             }
             return;
@@ -166,14 +166,14 @@ impl<R> Lane<R> {
         building.leases.push(lease(id, run, fence, session, now));
         building.timers.extend(attempt_timer(id, run, fence, work.timeout_ms, now));
         building.orders.push((session, protocol::Order::Run(Box::new(work))));
-        self.sessions.hold_in(Seat::Inside, session, unit(id, run, fence), tenant, now);
+        self.sessions.hold_in(SlotUse::Inside, session, unit(id, run, fence), tenant, now);
     }
 
     /// Sends an offer whose values had to be read to the worker of its execution.
     pub(super) fn hand_inside(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
-                let what = What::Inside { run, fence };
+                let what = PendingKind::Inside { run, fence };
                 return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             Some(Ok(work)) if !self.sessions.is_held(work.unit) => work,
@@ -182,16 +182,16 @@ impl<R> Lane<R> {
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
         }
         let Some(session) = self.holder_of(id, fence).filter(|_| !self.stopping) else { return };
         let now = self.now.wall;
-        self.sessions.hold_in(Seat::Inside, session, work.unit, Tenant::new(&work.tenant), now);
+        self.sessions.hold_in(SlotUse::Inside, session, work.unit, Tenant::new(&work.tenant), now);
         if let Some(timer) = attempt_timer(id, run, fence, work.timeout_ms, now) {
             self.timers.arm(timer);
         }
         let write = Write::Lease(lease(id, run, fence, session, now));
-        self.open.write(write, Then::Deliver(session, Box::new(work)));
+        self.open.write(write, WriteFollowUp::Deliver(session, Box::new(work)));
     }
 
     /// Sends offers without a lease to a worker that still holds the execution after a restart of the engine.
@@ -206,8 +206,8 @@ impl<R> Lane<R> {
         });
         for (run, fence) in offered.collect::<Vec<_>>() {
             if !self.sessions.is_held(unit(id, run, fence)) {
-                let what = What::Inside { run, fence };
-                self.give(id, Pending { what, reply: None, mail: None, audit: None });
+                let what = PendingKind::Inside { run, fence };
+                self.enqueue_input(id, Pending { what, reply: None, mail: None, audit: None });
             }
         }
     }
@@ -224,7 +224,7 @@ impl<R> Lane<R> {
         let Some(live) = self.executions.get(id) else { return };
         let is_current = Fence::first(live.state.head.generation) == fence;
         if is_current && live.state.phase() == Phase::Starting {
-            return self.decide(id, Pending { what: What::Report(Box::new(Input::Begin)), ..pending });
+            return self.decide(id, Pending { what: PendingKind::Report(Box::new(Input::Begin)), ..pending });
         }
         let verdict = if is_current { Verdict::Accepted } else { Verdict::Stale };
         self.answer_when_written(id, pending, crate::wake::Answer::verdict(verdict));
@@ -238,7 +238,7 @@ impl<R> Lane<R> {
         // decides.
         if let Some((session, _, true)) = self.sessions.release(report.unit) {
             let stop = Stop { execution, run, fence, session: StoredSession(session.0) };
-            return self.open.write(Write::Stopped(stop), Then::Verdict(reply));
+            return self.open.write(Write::Stopped(stop), WriteFollowUp::Verdict(reply));
         }
         let failure = match report.outcome {
             protocol::Outcome::Failed(failure) => Some(Box::new(failure)),
@@ -247,8 +247,8 @@ impl<R> Lane<R> {
             | protocol::Outcome::Later { .. }
             | protocol::Outcome::Child { .. } => None,
         };
-        let what = What::WholeEnded { fence, failure };
-        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+        let what = PendingKind::WholeEnded { fence, failure };
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     /// A failure before the steps began is that of the execution. After that the worker is lost; if only the end is left, that
@@ -275,6 +275,6 @@ impl<R> Lane<R> {
                 Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })
             }
         };
-        self.decide(id, Pending { what: What::Report(Box::new(input)), ..pending });
+        self.decide(id, Pending { what: PendingKind::Report(Box::new(input)), ..pending });
     }
 }

@@ -72,12 +72,12 @@ impl Wake for RenderTask {
     fn wake(self: Arc<Self>) {
         let (threads, tenant) = (self.threads.clone(), self.tenant.clone());
         // There is no limit that it could exceed.
-        let _ = threads.0.submit(&tenant, 0, Box::new(move |()| self.take_turn()));
+        let _ = threads.0.submit(&tenant, 0, Box::new(move |()| self.advance_run()));
     }
 }
 
 impl RenderTask {
-    fn take_turn(self: Arc<Self>) {
+    fn advance_run(self: Arc<Self>) {
         self.is_woken.store(true, Ordering::SeqCst);
         let mut slot = match self.running.try_lock() {
             Ok(slot) => slot,

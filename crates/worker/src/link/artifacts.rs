@@ -1,7 +1,7 @@
 //! Artifacts between a worker process and its server: streams that neither side holds in memory. A transfer that fails
 //! is repeated from its beginning.
 
-use super::{AGAIN, AGAIN_MAX, ANSWER_TIMEOUT, Link, LinkNews, TRIES_MAX, Trouble, unreachable};
+use super::{AGAIN, AGAIN_MAX, ANSWER_TIMEOUT, Link, LinkNews, RequestError, TRIES_MAX, unreachable};
 use crate::failure::failure;
 use bytes::Bytes;
 use futures_util::stream;
@@ -94,9 +94,9 @@ impl Link {
             };
             match tried {
                 Ok(reply) => return Some(reply),
-                Err(Trouble::NoSession) => return Some(ResourceReply::Stale),
-                Err(Trouble::Refused(why)) => return Some(refused(&why)),
-                Err(Trouble::Unreachable(why)) => {
+                Err(RequestError::NoSession) => return Some(ResourceReply::Stale),
+                Err(RequestError::Refused(why)) => return Some(refused(&why)),
+                Err(RequestError::Unreachable(why)) => {
                     (self.watch)(LinkNews::Unreachable(why));
                     sleep(again).await;
                     again = (again * 2).min(AGAIN_MAX);
@@ -119,7 +119,7 @@ impl Link {
         transfer: &Transfer,
         length: u64,
         content: &Content,
-    ) -> Result<ResourceReply, Trouble> {
+    ) -> Result<ResourceReply, RequestError> {
         let body = match content {
             Content::Bytes(bytes) => reqwest::Body::from(bytes.clone()),
             Content::File(path) => match open(path.clone()).await {
@@ -144,7 +144,7 @@ impl Link {
         session: &str,
         transfer: &Transfer,
         to: Option<PathBuf>,
-    ) -> Result<ResourceReply, Trouble> {
+    ) -> Result<ResourceReply, RequestError> {
         let request = self.request_artifact(Method::GET, session, transfer);
         let response = timeout(ANSWER_TIMEOUT, self.send(request)).await.map_err(|_| too_slow())??;
         let is_bytes = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == BYTES_TYPE);
@@ -179,7 +179,7 @@ impl Link {
 async fn receive<W: io::Write + Send + 'static>(
     mut response: Response,
     mut to: W,
-) -> Result<(String, W), Trouble> {
+) -> Result<(String, W), RequestError> {
     let mut hasher = KeyHasher::default();
     let mut piece: Vec<u8> = Vec::new();
     loop {
@@ -195,7 +195,7 @@ async fn receive<W: io::Write + Send + 'static>(
             };
             let written = tokio::task::spawn_blocking(write).await.map_err(io::Error::other).flatten();
             (hasher, to, piece) =
-                written.map_err(|error| Trouble::Unreachable(format!("no room for it: {error}")))?;
+                written.map_err(|error| RequestError::Unreachable(format!("no room for it: {error}")))?;
             piece.clear();
         }
         if next.is_none() {
@@ -204,10 +204,10 @@ async fn receive<W: io::Write + Send + 'static>(
     }
 }
 
-fn check_key(key: &str, transfer: &Transfer) -> Result<(), Trouble> {
+fn check_key(key: &str, transfer: &Transfer) -> Result<(), RequestError> {
     match key == transfer.key {
         true => Ok(()),
-        false => Err(Trouble::Unreachable("an artifact arrived damaged or truncated".to_owned())),
+        false => Err(RequestError::Unreachable("an artifact arrived damaged or truncated".to_owned())),
     }
 }
 
@@ -238,8 +238,8 @@ fn new_path(folder: &Path) -> PathBuf {
     folder.join(DOWNLOADS.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
-fn too_slow() -> Trouble {
-    Trouble::Unreachable(format!("no bytes arrived for {} seconds", ANSWER_TIMEOUT.as_secs()))
+fn too_slow() -> RequestError {
+    RequestError::Unreachable(format!("no bytes arrived for {} seconds", ANSWER_TIMEOUT.as_secs()))
 }
 
 fn refused(why: &str) -> ResourceReply {

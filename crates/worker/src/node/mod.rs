@@ -214,7 +214,7 @@ impl NodeDesk {
                     )
                     | None => sleep(ASK_AGAIN).await,
                 },
-                _ = halt.pulled() => return Err(failure::stopped("the agent")),
+                _ = halt.requested() => return Err(failure::stopped("the agent")),
             }
         }
     }

@@ -12,7 +12,7 @@
 
 use super::{NodeDesk, output, socket};
 use crate::failure::{failure, invalid};
-use crate::halt::{Halt, Puller};
+use crate::halt::{Halt, HaltSender};
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -87,12 +87,12 @@ impl Workspace {
     }
 
     /// Passes an order to stop on to the program, after the abort file exists: a program that gets the signal finds the file.
-    pub(crate) async fn pass_stop(&self, mut halt: Halt, program: Puller) -> Infallible {
+    pub(crate) async fn pass_stop(&self, mut halt: Halt, program: HaltSender) -> Infallible {
         loop {
-            let grace_ms = halt.pulled().await;
+            let grace_ms = halt.requested().await;
             // A program whose folder cannot be written still gets the signal.
             let _ = fs::write(self.dir.path().join("abort"), b"");
-            program.pull(grace_ms);
+            program.request(grace_ms);
         }
     }
 

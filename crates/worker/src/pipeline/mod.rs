@@ -8,24 +8,24 @@
 //! All state of a run is in its cursor: a run that starts with a cursor continues where the other one stopped.
 
 mod cursor;
+mod large_values;
 mod opened;
 mod outcome;
 mod render;
 mod rules;
 mod scope;
-mod shelf;
 mod turn;
 
 use crate::failure::{self, in_task};
 use crate::node::meter;
 use cursor::Cursor;
+pub(crate) use large_values::not_available;
+use large_values::{LargeValues, RenderError};
 use opened::Opened;
 use scope::View;
 pub(crate) use scope::{execution_id, own_key};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-pub(crate) use shelf::not_available;
-use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
 use windlass_protocol::{
@@ -104,7 +104,7 @@ pub struct Run {
     pipeline: Pipeline,
     work: Work,
     cursor: Cursor,
-    shelf: Shelf,
+    large_values: LargeValues,
     opened: Opened,
     /// Keychain, resolved before the first task.
     keychain: Map<String, Value>,
@@ -148,12 +148,12 @@ impl Run {
             Err(error) => (Pipeline::default(), Some(not_a_pipeline(&work, &error))),
         };
         let cursor = Cursor::start(pipeline.tasks.first().map_or("", |task| &task.label));
-        let shelf = Shelf::new(pipeline.inline_bytes.unwrap_or(INLINE_BYTES));
+        let large_values = LargeValues::new(pipeline.inline_bytes.unwrap_or(INLINE_BYTES));
         let mut run = Run {
             pipeline,
             work,
             cursor,
-            shelf,
+            large_values,
             opened: Opened::default(),
             keychain: Map::new(),
             redactor: Arc::default(),
@@ -169,7 +169,7 @@ impl Run {
 
     pub fn advance(&mut self) -> Next {
         loop {
-            let unkept = self.shelf.take_unkept();
+            let unkept = self.large_values.take_unkept();
             if !unkept.is_empty() {
                 return Next::Keep(unkept);
             }
@@ -193,9 +193,9 @@ impl Run {
             };
             match gone_on {
                 Ok(()) => {}
-                Err(Trouble::Needs(keys)) => return Next::Load(keys),
-                Err(Trouble::Opens(handles)) => return Next::Open(handles),
-                Err(Trouble::Failed(failure)) => self.fail(*failure),
+                Err(RenderError::Needs(keys)) => return Next::Load(keys),
+                Err(RenderError::Opens(handles)) => return Next::Open(handles),
+                Err(RenderError::Failed(failure)) => self.fail(*failure),
             }
         }
     }
@@ -222,8 +222,10 @@ impl Run {
         let mut called = if is_plain { called } else { outcome::judged(called) };
         let source = if own { Source::Own } else { Source::Outside };
         match &mut called.outcome {
-            Ok(result) => *result = self.shelf.lighten(result.take(), source),
-            Err(failure) => failure.details = self.shelf.lighten(failure.details.take(), Source::Outside),
+            Ok(result) => *result = self.large_values.replace_large(result.take(), source),
+            Err(failure) => {
+                failure.details = self.large_values.replace_large(failure.details.take(), Source::Outside)
+            }
         }
         let times = self.times.take();
         self.cursor.memo = None;
@@ -282,15 +284,15 @@ impl Run {
     /// Takes loaded values, key by key; None for a value that is missing or damaged.
     pub fn loaded(&mut self, values: Vec<(String, Option<Vec<u8>>)>) {
         for (key, bytes) in values {
-            self.shelf.put(key, bytes.as_deref());
+            self.large_values.put(key, bytes.as_deref());
         }
-        self.shelf.satisfied();
+        self.large_values.satisfied();
     }
 
     /// Returns the memory of the loaded large values.
     #[must_use]
     pub fn loaded_memory(&self) -> u64 {
-        self.shelf.loaded_memory()
+        self.large_values.loaded_memory()
     }
 
     #[must_use]
@@ -331,7 +333,7 @@ impl Run {
 
     /// Writes to the context for a running call. Values that the write refers to are stored first, then the cursor.
     pub fn write(&mut self, key: String, value: Value) {
-        let fields = self.shelf.lighten_all(Map::from_iter([(key, value)]));
+        let fields = self.large_values.replace_large_fields(Map::from_iter([(key, value)]));
         self.cursor.write_ctx(fields);
     }
 
@@ -346,7 +348,7 @@ impl Run {
     }
 
     pub fn take_unkept(&mut self) -> Vec<Artifact> {
-        self.shelf.take_unkept()
+        self.large_values.take_unkept()
     }
 
     #[must_use]
@@ -364,20 +366,20 @@ impl Run {
         found.ok_or_else(|| failure::invalid(format!("step `{}` has no task `{label}`", self.work.step)))
     }
 
-    fn in_task(&self, trouble: Trouble) -> Trouble {
+    fn in_task(&self, trouble: RenderError) -> RenderError {
         match trouble {
-            Trouble::Failed(failure) => Trouble::Failed(in_task(failure, &self.cursor.at)),
-            needs @ (Trouble::Needs(_) | Trouble::Opens(_)) => needs,
+            RenderError::Failed(failure) => RenderError::Failed(in_task(failure, &self.cursor.at)),
+            needs @ (RenderError::Needs(_) | RenderError::Opens(_)) => needs,
         }
     }
 
-    fn complete(&mut self) -> Result<(), Trouble> {
-        let (output, source) = outcome::output(&self.pipeline, &self.cursor, &self.shelf)?;
-        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
+    fn complete(&mut self) -> Result<(), RenderError> {
+        let (output, source) = outcome::output(&self.pipeline, &self.cursor, &self.large_values)?;
+        let mut view = View::new(&self.work, &self.cursor, &self.large_values);
         view.own = Some(&output);
         let fields = render::fields(&view, &self.pipeline.set_ctx, "the step's `set_ctx`")?;
-        let fields = self.shelf.lighten_all(fields);
-        let output = self.shelf.lighten(output, source);
+        let fields = self.large_values.replace_large_fields(fields);
+        let output = self.large_values.replace_large(output, source);
         self.cursor.write_ctx(fields);
         self.stage = Stage::Over(self.report_now(Outcome::Done { output }));
         Ok(())

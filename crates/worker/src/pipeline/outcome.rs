@@ -2,7 +2,7 @@
 
 use super::CallResult;
 use super::cursor::Cursor;
-use super::shelf::{Shelf, Trouble};
+use super::large_values::{LargeValues, RenderError};
 use crate::failure::{failure, shown};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -82,15 +82,16 @@ pub(super) fn task_value(called: CallResult, site: FailureSite<'_>, tool: &str) 
 pub(super) fn output(
     pipeline: &Pipeline,
     cursor: &Cursor,
-    shelf: &Shelf,
-) -> Result<(Value, Source), Trouble> {
+    large_values: &LargeValues,
+) -> Result<(Value, Source), RenderError> {
     if let [task] = &pipeline.tasks[..] {
         return Ok((cursor.results.get(&task.label).cloned().unwrap_or_default(), Source::Own));
     }
     if pipeline.tasks.is_empty() {
         return Ok((Value::Null, Source::Own));
     }
-    let whole = |value: &Value| shelf.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+    let whole =
+        |value: &Value| large_values.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
     let results: Map<String, Value> =
         cursor.results.iter().map(|(label, result)| (label.clone(), whole(result))).collect();
     let mut output = match whole(&cursor.prev) {
@@ -100,7 +101,7 @@ pub(super) fn output(
     output.entry("status").or_insert_with(|| json!("ok"));
     output.insert("results".to_owned(), Value::Object(results));
     let source = if key(&cursor.prev).is_some() { Source::Outside } else { Source::Own };
-    shelf.settled(Ok((Value::Object(output), source)))
+    large_values.settled(Ok((Value::Object(output), source)))
 }
 
 /// Returns the definition of the other execution, and its inputs.

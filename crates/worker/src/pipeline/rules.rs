@@ -1,14 +1,14 @@
 //! Rules of tasks: the first rule that matches an outcome determines the next action, and its writes are made.
 
+use super::large_values::RenderError;
 use super::scope::View;
-use super::shelf::Trouble;
 use super::{CallResult, DELAY_MAX_MS, PAUSE_MAX_MS, Run, Stage, outcome, render};
 use crate::failure::{failure, in_task};
 use windlass_protocol::{Action, Backoff, Failure, OnUnmatched, Rule, Task, codes};
 
 impl Run {
     /// Evaluates the rules of the task for an outcome.
-    pub(super) fn fold(&mut self) -> Result<(), Trouble> {
+    pub(super) fn fold(&mut self) -> Result<(), RenderError> {
         let action = self.decide().map_err(|trouble| self.in_task(trouble))?;
         let Stage::Answered { called, .. } = std::mem::replace(&mut self.stage, Stage::Task) else {
             return Ok(());
@@ -20,12 +20,12 @@ impl Run {
     }
 
     /// Returns the action. The writes of the matched rule are made for every action.
-    fn decide(&mut self) -> Result<Action, Trouble> {
+    fn decide(&mut self) -> Result<Action, RenderError> {
         let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries[&task.label];
         let described = outcome::describe(called, self.site(), &task.kind, try_number);
-        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
+        let mut view = View::new(&self.work, &self.cursor, &self.large_values);
         view.args = Some(args).filter(|args| !args.is_null());
         view.task = Some((&task.label, try_number));
         view.outcome = Some(&described);
@@ -37,7 +37,10 @@ impl Run {
         // A task's arguments may contain opened secrets.
         self.redactor.fields(&mut set_ctx);
         self.redactor.fields(&mut set_iter);
-        let (set_ctx, set_iter) = (self.shelf.lighten_all(set_ctx), self.shelf.lighten_all(set_iter));
+        let (set_ctx, set_iter) = (
+            self.large_values.replace_large_fields(set_ctx),
+            self.large_values.replace_large_fields(set_iter),
+        );
         self.cursor.write_ctx(set_ctx);
         self.cursor.iter.extend(set_iter);
         Ok(action)
@@ -105,7 +108,7 @@ impl Run {
     }
 }
 
-fn matching<'t>(task: &'t Task, view: &View<'_>) -> Result<Option<&'t Rule>, Trouble> {
+fn matching<'t>(task: &'t Task, view: &View<'_>) -> Result<Option<&'t Rule>, RenderError> {
     let place = format!("task `{}`", task.label);
     for rule in &task.rules {
         let matches = match &rule.when {

@@ -12,8 +12,8 @@
 //! root of these outputs in the pipeline: `actions.NAME.output`.
 
 use super::cursor::Cursor;
+use super::large_values::LargeValues;
 use super::opened::Opened;
-use super::shelf::Shelf;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_expr::{NOW, Scope, of_iteration, of_output};
@@ -23,7 +23,7 @@ use windlass_protocol::{Iter, Work, idempotency_key};
 pub(super) struct View<'r> {
     pub(super) work: &'r Work,
     pub(super) cursor: &'r Cursor,
-    pub(super) shelf: &'r Shelf,
+    pub(super) large_values: &'r LargeValues,
     pub(super) args: Option<&'r Value>,
     /// Label of the task, and the number of the try.
     pub(super) task: Option<(&'r str, u32)>,
@@ -43,34 +43,35 @@ pub(super) struct Secrets<'r> {
 type Found<'v> = Option<Cow<'v, Value>>;
 
 impl<'r> View<'r> {
-    pub(super) fn new(work: &'r Work, cursor: &'r Cursor, shelf: &'r Shelf) -> View<'r> {
+    pub(super) fn new(work: &'r Work, cursor: &'r Cursor, large_values: &'r LargeValues) -> View<'r> {
         let args = cursor.args.as_ref().or(work.scope.args.as_deref());
-        View { work, cursor, shelf, args, task: None, outcome: None, own: None, secrets: None }
+        View { work, cursor, large_values, args, task: None, outcome: None, own: None, secrets: None }
     }
 
     /// Returns the arguments as a whole.
     pub(super) fn args(&self) -> Found<'r> {
-        self.shelf.resolve(Cow::Borrowed(self.args?))
+        self.large_values.resolve(Cow::Borrowed(self.args?))
     }
 
     fn workload(&self) -> Found<'r> {
-        self.shelf.resolve(Cow::Borrowed(&*self.work.scope.workload))
+        self.large_values.resolve(Cow::Borrowed(&*self.work.scope.workload))
     }
 
     /// Returns every value of an object, with references replaced.
     fn resolved<'v>(&self, fields: impl Iterator<Item = (&'v String, &'v Value)>) -> Value {
-        let whole =
-            |value: &Value| self.shelf.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+        let whole = |value: &Value| {
+            self.large_values.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned)
+        };
         Value::Object(fields.map(|(key, value)| (key.clone(), whole(value))).collect())
     }
 
     /// Returns a field of a value, or of the value that it refers to; `_ref` is the reference itself.
     fn field(&self, value: Cow<'r, Value>, key: Option<&str>) -> Found<'r> {
-        let Some(key) = key else { return self.shelf.resolve(value) };
+        let Some(key) = key else { return self.large_values.resolve(value) };
         if key == "_ref" && windlass_artifact::key(&value).is_some() {
             return Some(value);
         }
-        match self.shelf.resolve(value)? {
+        match self.large_values.resolve(value)? {
             Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
             Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
         }
@@ -263,7 +264,7 @@ impl<'r> View<'r> {
         let output = self.revealed(self.output(name)?);
         match key {
             Some("_ref") if windlass_artifact::key(&output).is_some() => Some(output),
-            _ => of_output(self.shelf.resolve(output)?, key),
+            _ => of_output(self.large_values.resolve(output)?, key),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The next task: from the cursor of the run to the next call, or to the other execution that the task waits for.
 
 use super::cursor::Cursor;
+use super::large_values::RenderError;
 use super::scope::{Secrets, View};
-use super::shelf::Trouble;
 use super::{CALLS_MAX, Call, Run, Stage, outcome, render};
 use crate::failure::failure;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use windlass_protocol::{CHILD_KIND, Failure, Outcome, Report, Task, codes};
 use windlass_schemas::{Misfit, Schema};
 
 impl Run {
-    pub(super) fn place(&mut self) -> Result<(), Trouble> {
+    pub(super) fn place(&mut self) -> Result<(), RenderError> {
         self.stage = match &self.work.cursor {
             Some(stored) => {
                 let (cursor, child) = Cursor::read(stored).map_err(|error| bad_cursor(&error))?;
@@ -30,42 +30,43 @@ impl Run {
     }
 
     /// Replaces references by large outputs in the summary for a final step, once for all its tasks.
-    fn complete_summary(&mut self) -> Result<(), Trouble> {
+    fn complete_summary(&mut self) -> Result<(), RenderError> {
         if !self.work.scope.summary || self.cursor.args.is_some() {
             return Ok(());
         }
-        let view = View::new(&self.work, &self.cursor, &self.shelf);
-        let Some(args) = self.shelf.settled(Ok(view.args()))? else { return Ok(()) };
+        let view = View::new(&self.work, &self.cursor, &self.large_values);
+        let Some(args) = self.large_values.settled(Ok(view.args()))? else { return Ok(()) };
         let mut summary = args.into_owned();
         let mut is_complete = true;
         for output in summary_references(&mut summary) {
             is_complete = false;
-            *output = self.shelf.resolve(Cow::Owned(output.take())).map_or(Value::Null, Cow::into_owned);
+            *output =
+                self.large_values.resolve(Cow::Owned(output.take())).map_or(Value::Null, Cow::into_owned);
         }
-        self.shelf.settled(Ok(()))?;
+        self.large_values.settled(Ok(()))?;
         if !is_complete {
-            self.cursor.args = Some(self.shelf.lighten(summary, Source::Outside));
+            self.cursor.args = Some(self.large_values.replace_large(summary, Source::Outside));
         }
         Ok(())
     }
 
-    fn bind_args(&mut self) -> Result<(), Trouble> {
+    fn bind_args(&mut self) -> Result<(), RenderError> {
         if self.pipeline.args.is_empty() && self.pipeline.args_schema.is_none() {
             return Ok(());
         }
-        let view = View::new(&self.work, &self.cursor, &self.shelf);
+        let view = View::new(&self.work, &self.cursor, &self.large_values);
         let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
         if let Some(schema) = &self.pipeline.args_schema {
             check_args(schema, &own)?;
         }
         let laid = render::laid(view.args().as_deref(), own);
-        let laid = self.shelf.settled(Ok(laid))?;
-        self.cursor.args = Some(self.shelf.lighten(laid, Source::Outside));
+        let laid = self.large_values.settled(Ok(laid))?;
+        self.cursor.args = Some(self.large_values.replace_large(laid, Source::Outside));
         Ok(())
     }
 
     /// Returns the call of the task at the cursor; None if its work is another execution, which is reported.
-    pub(super) fn call(&mut self) -> Result<Option<Call>, Trouble> {
+    pub(super) fn call(&mut self) -> Result<Option<Call>, RenderError> {
         if self.cursor.calls >= CALLS_MAX {
             let message = format!(
                 "the step made {CALLS_MAX} calls, which is the maximum; check that the jumps of its rules end"
@@ -81,10 +82,10 @@ impl Run {
         Ok(Some(call))
     }
 
-    fn configured(&self) -> Result<(Call, Value), Trouble> {
+    fn configured(&self) -> Result<(Call, Value), RenderError> {
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
-        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
+        let mut view = View::new(&self.work, &self.cursor, &self.large_values);
         view.task = Some((&task.label, try_number));
         // The inputs of another execution are stored, so no secret is opened for them.
         if task.kind != CHILD_KIND {
@@ -93,7 +94,7 @@ impl Run {
         let rendered = configured(task, &view);
         let missing = self.opened.take_missing();
         if !missing.is_empty() {
-            return Err(Trouble::Opens(missing));
+            return Err(RenderError::Opens(missing));
         }
         let (config, args) = rendered?;
         let (label, kind) = (task.label.clone(), task.kind.clone());
@@ -117,7 +118,7 @@ impl Run {
     }
 
     /// Continues after the other execution. The rules of the task see the arguments with which it was requested.
-    pub(super) fn returned(&mut self) -> Result<(), Trouble> {
+    pub(super) fn returned(&mut self) -> Result<(), RenderError> {
         let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
         if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {
             self.answered(args, called);
@@ -128,12 +129,12 @@ impl Run {
 
 /// Returns a task's configuration, and the arguments for its other templates and its rules: its own merged over the
 /// step's.
-fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Trouble> {
+fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), RenderError> {
     let place = format!("task `{}`", task.label);
     let is_args = |key: &str| key == "args" || key == "input";
     let (own, others): (Vec<_>, Vec<_>) = task.config.iter().partition(|(key, _)| is_args(key));
     let mut config = Map::new();
-    let mut args = view.shelf.settled(Ok(view.args().map(Cow::into_owned)))?;
+    let mut args = view.large_values.settled(Ok(view.args().map(Cow::into_owned)))?;
     for (key, value) in own {
         let rendered = render::field(view, key, value, &place)?;
         if let Value::Object(fields) = &rendered {

@@ -200,8 +200,8 @@ impl Pump {
 }
 
 async fn stopped(halt: &mut Halt) {
-    if !halt.is_pulled() {
-        halt.pulled().await;
+    if !halt.is_requested() {
+        halt.requested().await;
     }
     sleep(LAST_WORDS).await;
 }

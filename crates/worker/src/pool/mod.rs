@@ -9,7 +9,7 @@ pub(crate) mod whole;
 
 pub use log::CHUNK_MAX;
 pub(crate) use log::{Lines, log};
-pub(crate) use unit::{Turn, begin, bound_depth, take_turn};
+pub(crate) use unit::{RunNeed, advance_run, begin, bound_depth};
 pub use whole::remove_folder;
 
 use crate::activity::{Activity, Unwatched, note_polls};
@@ -17,7 +17,7 @@ use crate::claim::{Claim, first_reply};
 use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
-use crate::halt::{Puller, halt};
+use crate::halt::{HaltSender, halt};
 use crate::keeper;
 use crate::kits::Kits;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
@@ -37,7 +37,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
-use unit::Wires;
+use unit::UnitChannels;
 use windlass_protocol::{
     Call, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work, codes,
 };
@@ -162,7 +162,7 @@ impl Pool {
         // each has one message in the channel.
         let (inputs, received) = mpsc::unbounded_channel();
         let register = Register { protocol: PROTOCOL_VERSION, worker: config.worker, slots: config.slots };
-        let floor = Floor {
+        let floor = PoolThread {
             session: Session::new(register),
             port,
             kits,
@@ -216,7 +216,7 @@ impl Drop for Pool {
 }
 
 /// The thread of the pool.
-struct Floor {
+struct PoolThread {
     session: Session,
     port: Port,
     kits: Kits,
@@ -232,12 +232,12 @@ struct Floor {
 
 /// Channels from the pool to a unit.
 struct Local {
-    halt: Puller,
+    halt: HaltSender,
     proceed: mpsc::Sender<()>,
     kit: Arc<Kit>,
 }
 
-impl Floor {
+impl PoolThread {
     async fn run(mut self, mut received: mpsc::UnboundedReceiver<Input>) {
         let mut input = Input::Tick;
         while !self.session.is_closed() {
@@ -317,7 +317,7 @@ impl Floor {
             }
             Output::Stop { unit, grace_ms } => {
                 if let Some(local) = self.units.get(&unit) {
-                    local.halt.pull(grace_ms);
+                    local.halt.request(grace_ms);
                 }
             }
         }
@@ -329,9 +329,9 @@ impl Floor {
         let mut wholes = self.units.iter().filter(|(other, _)| other.is_whole_of(unit));
         let whole = wholes.next().map(|(_, whole)| Arc::clone(&whole.kit.keeper));
         let kit = self.kits.for_unit(&work.tenant, claim, whole);
-        let (puller, halt) = halt();
+        let (halt_sender, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
-        let wires = Wires {
+        let channels = UnitChannels {
             inputs: self.inputs.clone(),
             proceed: kept,
             kit: Arc::clone(&kit),
@@ -339,12 +339,12 @@ impl Floor {
         };
         let activity = Arc::clone(&self.activity);
         let task = if unit.is_whole() {
-            self.tasks.spawn(note_polls(activity, unit, whole::run(work, wires, halt)))
+            self.tasks.spawn(note_polls(activity, unit, whole::run(work, channels, halt)))
         } else {
-            self.tasks.spawn(note_polls(activity, unit, unit::run(work, wires, halt)))
+            self.tasks.spawn(note_polls(activity, unit, unit::run(work, channels, halt)))
         };
         self.ids.insert(task.id(), unit);
-        self.units.insert(unit, Local { halt: puller, proceed, kit });
+        self.units.insert(unit, Local { halt: halt_sender, proceed, kit });
     }
 }
 

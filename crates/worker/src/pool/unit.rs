@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Call, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TryTimes, Unit, WORKER_KIND, Work, codes,
-    is_too_deep,
+    Call, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TryTimes, Unit, WORKER_KIND, Work,
+    codes, is_too_deep,
 };
 
 /// Maximum number of waiting requests of a call; further ones wait.
@@ -25,7 +25,7 @@ const ASKS: usize = 16;
 pub(crate) type Result = Option<Box<Report>>;
 
 /// Channels from the unit to the pool.
-pub(super) struct Wires {
+pub(super) struct UnitChannels {
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     /// One message per stored checkpoint.
     pub(super) proceed: mpsc::Receiver<()>,
@@ -34,9 +34,9 @@ pub(super) struct Wires {
 }
 
 /// Runs until the work and its processes have ended. Returns None when it was halted before it had a result.
-pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
+pub(super) async fn run(work: Work, mut channels: UnitChannels, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
-    let kit = Arc::clone(&wires.kit);
+    let kit = Arc::clone(&channels.kit);
     let (lines, pump): (Lines, Pump) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
     let mut run = Run::begin(work);
     let (sender, mut asks) = mpsc::channel(ASKS);
@@ -44,10 +44,10 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
         .node()
         .map(|node| NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender, kit.claim.clone()));
     let mut desk = Desk::new(run.work(), lines, Arc::clone(&kit), node);
-    let grace_ms = wires.grace_ms;
+    let grace_ms = channels.grace_ms;
     let work = async {
         let driven = limited(timeout_ms, grace_ms, halt, |halt| {
-            drive(&mut run, &mut desk, &mut asks, &mut wires, unit, halt)
+            drive(&mut run, &mut desk, &mut asks, &mut channels, unit, halt)
         })
         .await;
         // The log ends when its last sender is dropped.
@@ -71,7 +71,7 @@ async fn drive(
     run: &mut Run,
     desk: &mut Desk,
     asks: &mut mpsc::Receiver<Ask>,
-    wires: &mut Wires,
+    channels: &mut UnitChannels,
     unit: Unit,
     mut halt: Halt,
 ) -> Result {
@@ -79,26 +79,26 @@ async fn drive(
         return report;
     }
     loop {
-        match take_turn(run, desk).await {
-            Turn::Report(report) => return Some(report),
-            Turn::Checkpoint(cursor) => store_cursor(cursor, wires, unit, &mut halt).await?,
-            Turn::Wait { delay_ms } => {
+        match advance_run(run, desk).await {
+            RunNeed::Report(report) => return Some(report),
+            RunNeed::Checkpoint(cursor) => store_cursor(cursor, channels, unit, &mut halt).await?,
+            RunNeed::Wait { delay_ms } => {
                 tokio::select! {
                     () = sleep(Duration::from_millis(delay_ms)) => {}
-                    _ = halt.pulled() => return None,
+                    _ = halt.requested() => return None,
                 }
             }
             // From here on the group claims the rest, and the slot is free meanwhile.
-            Turn::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
-            Turn::Call(call) => {
+            RunNeed::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
+            RunNeed::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
                 let started_ms = now_ms();
-                let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
+                let mut called = called(&call, run, desk, asks, channels, unit, &mut halt).await;
                 let ended_ms = now_ms();
                 // A call that timed out also counts.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 run.note(desk.take_notes());
-                if halt.is_pulled() {
+                if halt.is_requested() {
                     return None;
                 }
                 bound_depth(&mut called);
@@ -124,14 +124,14 @@ pub(crate) async fn begin(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::r
     }
     if let Err(mut failure) = unlock(run, desk, halt).await {
         keeper::redact_failure(&desk.kit.keeper.redactor(), &mut failure);
-        return Err((!halt.is_pulled()).then(|| locked(run, *failure)));
+        return Err((!halt.is_requested()).then(|| locked(run, *failure)));
     }
     Ok(())
 }
 
 /// Returns the next need of a run, except values that the engine stores for it.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum RunNeed {
     Checkpoint(Value),
     Wait { delay_ms: u64 },
     Call(Box<ToolCall>),
@@ -139,7 +139,7 @@ pub(crate) enum Turn {
 }
 
 /// Advances a run. Secrets are opened, and large values are loaded and stored.
-pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
+pub(crate) async fn advance_run(run: &mut Run, desk: &Desk) -> RunNeed {
     loop {
         match run.advance() {
             Next::Open(handles) => {
@@ -150,17 +150,17 @@ pub(crate) async fn take_turn(run: &mut Run, desk: &Desk) -> Turn {
             }
             Next::Load(keys) => match desk.kit.claim.load(keys).await {
                 Ok(values) => run.loaded(values),
-                Err(failure) => return Turn::Report(run.report_now(Outcome::Failed(*failure))),
+                Err(failure) => return RunNeed::Report(run.report_now(Outcome::Failed(*failure))),
             },
             Next::Keep(made) => {
                 if let Err(failure) = desk.kit.claim.keep(made).await {
-                    return Turn::Report(without_patch(run, *failure));
+                    return RunNeed::Report(without_patch(run, *failure));
                 }
             }
-            Next::Checkpoint(cursor) => return Turn::Checkpoint(cursor),
-            Next::Wait { delay_ms } => return Turn::Wait { delay_ms },
-            Next::Call(call) => return Turn::Call(call),
-            Next::Report(report) => return Turn::Report(report),
+            Next::Checkpoint(cursor) => return RunNeed::Checkpoint(cursor),
+            Next::Wait { delay_ms } => return RunNeed::Wait { delay_ms },
+            Next::Call(call) => return RunNeed::Call(call),
+            Next::Report(report) => return RunNeed::Report(report),
         }
     }
 }
@@ -182,7 +182,7 @@ async fn called(
     run: &mut Run,
     desk: &Desk,
     asks: &mut mpsc::Receiver<Ask>,
-    wires: &mut Wires,
+    channels: &mut UnitChannels,
     unit: Unit,
     halt: &mut Halt,
 ) -> CallResult {
@@ -191,17 +191,17 @@ async fn called(
         tokio::select! {
             biased;
             called = &mut calling => return called,
-            Some(ask) = asks.recv() => granted(ask, run, wires, unit, halt).await,
+            Some(ask) = asks.recv() => granted(ask, run, channels, unit, halt).await,
         }
     }
 }
 
 /// Serves a request of a call. Without an answer, the call knows that the work was stopped and nothing was stored.
-async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
+async fn granted(ask: Ask, run: &mut Run, channels: &mut UnitChannels, unit: Unit, halt: &mut Halt) {
     let asked = match ask {
         Ask::SetState { key, mut value, kept } => {
             // A large one is stored as an artifact, which is not redacted later.
-            wires.kit.keeper.redactor().value(&mut value);
+            channels.kit.keeper.redactor().value(&mut value);
             run.write(format!("{STATE}{key}"), value);
             kept
         }
@@ -211,12 +211,12 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
         }
         Ask::Progress { step, percentage } => {
             let progress =
-                Progress { unit, step: wires.kit.keeper.redactor().text(&step).into_owned(), percentage };
-            return (wires.kit.claim.port)(Call::Progress(progress), Box::new(|_| ()));
+                Progress { unit, step: channels.kit.keeper.redactor().text(&step).into_owned(), percentage };
+            return (channels.kit.claim.port)(Call::Progress(progress), Box::new(|_| ()));
         }
     };
-    if wires.kit.claim.keep(run.take_unkept()).await.is_ok()
-        && store_cursor(run.cursor(), wires, unit, halt).await.is_some()
+    if channels.kit.claim.keep(run.take_unkept()).await.is_ok()
+        && store_cursor(run.cursor(), channels, unit, halt).await.is_some()
     {
         // The call may have been stopped.
         let _ = asked.send(());
@@ -267,15 +267,15 @@ async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
 /// Waits until the engine has stored the cursor: a worker that takes over must not repeat completed calls.
 pub(super) async fn store_cursor(
     mut cursor: Value,
-    wires: &mut Wires,
+    channels: &mut UnitChannels,
     unit: Unit,
     halt: &mut Halt,
 ) -> Option<()> {
     // The pool outlives its units.
-    keeper::redact_cursor(&wires.kit.keeper, &mut cursor);
-    let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
+    keeper::redact_cursor(&channels.kit.keeper, &mut cursor);
+    let _ = channels.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
     tokio::select! {
-        proceed = wires.proceed.recv() => proceed,
-        _ = halt.pulled() => None,
+        proceed = channels.proceed.recv() => proceed,
+        _ = halt.requested() => None,
     }
 }

@@ -1,6 +1,6 @@
 //! An execution that this worker holds as a whole: the folder that its steps share, from the claim to the end.
 
-use super::unit::{Result, Wires, store_cursor};
+use super::unit::{Result, UnitChannels, store_cursor};
 use crate::failure::failure;
 use crate::halt::Halt;
 use crate::tools::Kit;
@@ -19,9 +19,9 @@ pub(crate) fn execution_folder(folders: &Path, unit: Unit) -> PathBuf {
 }
 
 /// Holds the execution until it is stopped. Its steps are units of their own, and are stopped on their own.
-pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result {
+pub(super) async fn run(work: Work, mut channels: UnitChannels, mut halt: Halt) -> Result {
     let unit = work.unit;
-    let folder = execution_folder(&wires.kit.folders, unit);
+    let folder = execution_folder(&channels.kit.folders, unit);
     let made = folder.clone();
     let made = spawn_blocking(move || make_folder(&made)).await.unwrap_or_else(|error| Err(error.into()));
     if let Err(error) = made {
@@ -30,14 +30,14 @@ pub(super) async fn run(work: Work, mut wires: Wires, mut halt: Halt) -> Result 
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
-    if let Err(failed) = check_secrets(&work, &wires.kit).await {
+    if let Err(failed) = check_secrets(&work, &channels.kit).await {
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
-    if store_cursor(json!({}), &mut wires, unit, &mut halt).await.is_some() && !halt.is_pulled() {
-        halt.pulled().await;
+    if store_cursor(json!({}), &mut channels, unit, &mut halt).await.is_some() && !halt.is_requested() {
+        halt.requested().await;
     }
-    if wires.kit.keeps_workdirs {
+    if channels.kit.keeps_workdirs {
         return None;
     }
     let shown = folder.display().to_string();

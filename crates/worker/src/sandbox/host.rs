@@ -69,7 +69,7 @@ impl Sandbox {
         let stopped = || failure::stopped(bounds.what);
         let place = tokio::select! {
             biased;
-            _ = halt.pulled() => return Err(stopped()),
+            _ = halt.requested() => return Err(stopped()),
             place = places.0.acquire() => place.map_err(|error| defect(bounds, &error))?,
         };
         // A large job takes time to write, and its values take time to drop.
@@ -79,7 +79,7 @@ impl Sandbox {
         let request = request.map_err(|error| defect(bounds, &error))?;
         let ended = tokio::select! {
             biased;
-            _ = halt.pulled() => Err(stopped()),
+            _ = halt.requested() => Err(stopped()),
             ended = timeout(bounds.time, ended(&mut child, bounds, request)) => match ended {
                 Ok(ended) => ended.map_err(|error| defect(bounds, &error)),
                 Err(_) => Err(too_long(bounds)),

@@ -22,7 +22,7 @@ pub(super) enum Phase {
     },
     /// The unit was asked to end.
     Stopping {
-        then: Then,
+        then: StopFollowUp,
     },
     Reporting {
         report: Box<Report>,
@@ -32,7 +32,7 @@ pub(super) enum Phase {
 
 /// Action after the end of stopped work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum StopFollowUp {
     Report,
     /// The lease of the unit is lost, or the worker shuts down.
     Nothing,
@@ -51,7 +51,7 @@ impl HeldUnit {
     fn needs_lease(&self) -> bool {
         match self.phase {
             Phase::Queued(_) | Phase::Running | Phase::Checkpointing { .. } => true,
-            Phase::Stopping { then } => then == Then::Report,
+            Phase::Stopping { then } => then == StopFollowUp::Report,
             Phase::Reporting { .. } => false,
         }
     }
@@ -109,7 +109,7 @@ impl Session {
             }
             Phase::Stopping { .. } => self.out.push(Output::Stop { unit, grace_ms }),
             phase @ (Phase::Running | Phase::Checkpointing { .. }) => {
-                *phase = Phase::Stopping { then: Then::Report };
+                *phase = Phase::Stopping { then: StopFollowUp::Report };
                 self.out.push(Output::Stop { unit, grace_ms });
             }
         }
@@ -146,8 +146,8 @@ impl Session {
         let lease_from = held.lease_from;
         let report = match held.phase {
             Phase::Running | Phase::Checkpointing { .. } => report,
-            Phase::Stopping { then: Then::Report } => report.or_else(|| Some(stopped(unit))),
-            Phase::Stopping { then: Then::Nothing } => None,
+            Phase::Stopping { then: StopFollowUp::Report } => report.or_else(|| Some(stopped(unit))),
+            Phase::Stopping { then: StopFollowUp::Nothing } => None,
             Phase::Queued(_) | Phase::Reporting { .. } => return,
         };
         match report {
@@ -180,7 +180,7 @@ impl Session {
     fn give_up(&mut self, unit: Unit, grace_ms: u64) {
         let Some(held) = self.held.get_mut(&unit) else { return };
         if held.is_local() {
-            held.phase = Phase::Stopping { then: Then::Nothing };
+            held.phase = Phase::Stopping { then: StopFollowUp::Nothing };
             self.out.push(Output::Stop { unit, grace_ms });
         } else {
             self.remove(unit);

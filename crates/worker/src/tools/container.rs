@@ -52,7 +52,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
         copies: None,
     };
     let ended = program.run(desk, halt.clone()).await;
-    if halt.is_pulled() {
+    if halt.is_requested() {
         remove(&order.engine, &name).await;
     }
     shell::read_result(ended?)

@@ -45,7 +45,7 @@ impl Question {
         let mut scope = self.names;
         let mut kept = Vec::new();
         for (index, item) in self.items.into_iter().enumerate() {
-            if index % BREATH == 0 && halt.is_pulled() {
+            if index % BREATH == 0 && halt.is_requested() {
                 return Err(failure::stopped("filter"));
             }
             scope.insert("index".to_owned(), json!(index));

@@ -67,7 +67,7 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     let mut called = tokio::select! {
         biased;
         // The response is not needed any more; the connection is closed.
-        _ = halt.pulled() => Err(stopped()).into(),
+        _ = halt.requested() => Err(stopped()).into(),
         called = limited(&request, call, desk) => called,
     };
     lines::after(&request, call, desk, &called, began.elapsed()).await;

@@ -33,7 +33,7 @@ use crate::failure;
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::{Order, Statement};
-use errors::{Trouble, too_large};
+use errors::{PostgresError, too_large};
 use futures_util::TryStreamExt;
 use param::Param;
 use serde_json::{Map, Value, json};
@@ -57,10 +57,10 @@ pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     }
 }
 
-async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, Trouble> {
+async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, PostgresError> {
     let session = tokio::select! {
         biased;
-        _ = halt.pulled() => return Err(stopped()),
+        _ = halt.requested() => return Err(stopped()),
         session = Session::open(&order.place, egress) => session?,
     };
     let result = {
@@ -68,7 +68,7 @@ async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, T
         tokio::select! {
             biased;
             result = &mut work => result,
-            _ = halt.pulled() => {
+            _ = halt.requested() => {
                 session.cancel(CANCELLED_WITHIN).await;
                 // It ends by itself when the server has cancelled it.
                 let _ = timeout(CANCELLED_WITHIN, work).await;
@@ -80,11 +80,11 @@ async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, T
     result
 }
 
-fn stopped() -> Trouble {
+fn stopped() -> PostgresError {
     failure::stopped("the statement").into()
 }
 
-async fn all(order: &Order, client: &Client) -> Result<Value, Trouble> {
+async fn all(order: &Order, client: &Client) -> Result<Value, PostgresError> {
     let mut left = order.result_max;
     let mut results = Map::new();
     for (index, statement) in order.statements.iter().enumerate() {
@@ -104,7 +104,7 @@ async fn all(order: &Order, client: &Client) -> Result<Value, Trouble> {
     Ok(Value::Object(results))
 }
 
-async fn one(statement: &Statement, client: &Client, left: &mut usize) -> Result<Value, Trouble> {
+async fn one(statement: &Statement, client: &Client, left: &mut usize) -> Result<Value, PostgresError> {
     let prepared = client.prepare(&statement.text).await?;
     let wanted = prepared.params().len();
     if statement.params.len() != wanted {
@@ -127,7 +127,7 @@ async fn one(statement: &Statement, client: &Client, left: &mut usize) -> Result
 }
 
 /// Converts a row to a map; two columns with one name are an error, because one would be lost.
-fn columns(columns: &[Column]) -> Result<Vec<String>, Trouble> {
+fn columns(columns: &[Column]) -> Result<Vec<String>, PostgresError> {
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {

@@ -5,7 +5,7 @@ use crate::command::OwnCommand;
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::keeper::LARGE;
-use crate::process::Family;
+use crate::process::SupervisedProcess;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -77,8 +77,8 @@ impl Program<'_> {
 
     /// Starts the supervisor. The program begins when it is ordered to: before that, it ends with the worker without
     /// an effect.
-    fn spawn(&self, desk: &Desk) -> Result<(Child, Family), Box<Failure>> {
-        let (family, stdin) = Family::connect().map_err(|error| self.cannot_start(&error))?;
+    fn spawn(&self, desk: &Desk) -> Result<(Child, SupervisedProcess), Box<Failure>> {
+        let (family, stdin) = SupervisedProcess::connect().map_err(|error| self.cannot_start(&error))?;
         let OwnCommand { program, args } = &desk.kit.supervisor;
         let mut command = Command::new(program);
         command.args(args).arg("--").args(&self.argv);
@@ -123,7 +123,7 @@ impl Program<'_> {
 
 async fn follow(
     child: &mut Child,
-    family: &mut Family,
+    family: &mut SupervisedProcess,
     copies: Copies,
     desk: &Desk,
     mut halt: Halt,
@@ -131,7 +131,7 @@ async fn follow(
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("its streams are not there"));
     };
-    if !halt.is_pulled() {
+    if !halt.is_requested() {
         family.begin().await?;
     }
     let (gone, is_gone) = watch::channel(false);

@@ -20,7 +20,7 @@
 //! in the environment nor among the arguments of the process.
 
 mod config;
-mod papers;
+mod interpreter_files;
 
 use super::Desk;
 use super::program::{self, ERROR_TAIL_MAX, Ended};
@@ -29,8 +29,8 @@ use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::Program;
-use papers::Papers;
-pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
+use interpreter_files::InterpreterFiles;
+pub(super) use interpreter_files::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -47,18 +47,18 @@ pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
 /// Returns the answer, and the script if the code is in a file.
 async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Option<PathBuf>), Box<Failure>> {
     let program = Program::read(&call.config)?;
-    let papers = Papers::write(&program, &call.args).await?;
+    let interpreter_files = InterpreterFiles::write(&program, &call.args).await?;
     let started = program::Program {
         tool: config::TOOL,
         not_started: codes::PYTHON_NOT_STARTED,
-        argv: vec![program.python.as_ref(), papers.runner()],
+        argv: vec![program.python.as_ref(), interpreter_files.runner()],
         env: &program.env,
         unset: &[],
         cwd: program.cwd.as_deref(),
         copies: None,
     };
     let ended = started.run(desk, halt).await;
-    let answer = papers.read(&desk.share).await;
+    let answer = interpreter_files.read(&desk.share).await;
     let ended = ended?;
     match answer? {
         Some(answer) if ended.status.success() => Ok((answer, program.source.into_file())),

@@ -2,7 +2,7 @@
 
 use super::retry_preview::{print_whole, summarize};
 use crate::api::{ApiTarget, Client, follow, get_execution};
-use crate::commands::family::Family;
+use crate::commands::definition_set::DefinitionSet;
 use crate::commands::report::{known_step, print_json};
 use crate::commands::run::ending::{Ending, EndingOptions};
 use crate::commands::run::inputs::Inputs;
@@ -65,7 +65,7 @@ fn parse_version(text: &str) -> Result<Value, String> {
 pub struct Changed {
     source: Source,
     compiled: Compiled,
-    family: Family,
+    definition_set: DefinitionSet,
 }
 
 impl Retry {
@@ -90,7 +90,7 @@ impl Retry {
             // A retry that would be refused is refused before the definition is stored.
             check_refused(&preview)?;
             let name = changed.compiled.name.as_deref().unwrap_or(&changed.source.shown);
-            start::register_all(client, changed.family.sources())?;
+            start::register_all(client, changed.definition_set.sources())?;
             body["workflowId"] = start::register(client, name, &changed.source.text)?.into();
             body["version"] = json!("latest");
             body.as_object_mut().map(|body| body.remove("definition"));
@@ -108,13 +108,15 @@ impl Retry {
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family = Family::of(&compiled, &source, (target, Outside::Unknown), Severity::Error)?;
-        family.report();
-        if !compiled.is_valid() || !family.is_whole() {
-            let message = format!("{}: {}; nothing was run", source.shown, family.problems(&compiled));
+        let definition_set =
+            DefinitionSet::of(&compiled, &source, (target, Outside::Unknown), Severity::Error)?;
+        definition_set.report();
+        if !compiled.is_valid() || !definition_set.is_whole() {
+            let message =
+                format!("{}: {}; nothing was run", source.shown, definition_set.problems(&compiled));
             return Err(Usage::new(message).into());
         }
-        Ok(Some(Changed { source, compiled, family }))
+        Ok(Some(Changed { source, compiled, definition_set }))
     }
 
     fn body(&self, client: &Rc<Client>, of: ExecutionId, changed: Option<&Changed>) -> anyhow::Result<Value> {

@@ -6,8 +6,8 @@ pub mod start;
 
 mod wait;
 
+use super::definition_set::DefinitionSet;
 use super::failure::Files;
-use super::family::Family;
 use super::source::Source;
 use crate::adapters::{AdaptersFlag, Bindings};
 use crate::api::{ApiTarget, Client, Need, OPEN, list_executions};
@@ -83,11 +83,11 @@ impl Run {
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family =
-            Family::of(&compiled, source, (&self.target, bindings.outside_of_run()), Severity::Error)?;
-        family.report();
-        if !compiled.is_valid() || !family.is_whole() {
-            say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));
+        let definition_set =
+            DefinitionSet::of(&compiled, source, (&self.target, bindings.outside_of_run()), Severity::Error)?;
+        definition_set.report();
+        if !compiled.is_valid() || !definition_set.is_whole() {
+            say(&format!("{}: {}; nothing was run", source.shown, definition_set.problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         }
         let declared = Declared::of(&compiled);
@@ -99,11 +99,11 @@ impl Run {
         let command = format!("windlass run {}", source.shown);
         self.target.with((&command, self.need(bindings)), |client| {
             client.report_holder();
-            start::register_all(client, family.sources())?;
+            start::register_all(client, definition_set.sources())?;
             let workflow = start::register(client, name, &source.text)?;
             let options = StartOptions { times: self.times, debug: self.debug };
             let ids = start::start_executions(client, &workflow, &inputs, &options)?;
-            let mut files = family.files();
+            let mut files = definition_set.files();
             files.insert(name.to_owned(), source.shown.clone());
             self.ending(client, files).until_rest(&ids, &signals)
         })

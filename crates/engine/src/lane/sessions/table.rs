@@ -61,7 +61,7 @@ pub(super) struct HeldUnit {
     pub(super) checkpoint: u64,
     /// Grace of the stop, if it must stop.
     pub(super) stop: Option<u64>,
-    pub(super) seat: Seat,
+    pub(super) seat: SlotUse,
     /// Whether the order to stop was sent, after the decision was on disk.
     pub(super) stop_sent: bool,
     /// Time of the order, on the steady clock. None: it is not on disk yet.
@@ -72,7 +72,7 @@ pub(super) struct HeldUnit {
 
 /// Kind of slot that a unit takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::lane) enum Seat {
+pub(in crate::lane) enum SlotUse {
     Slot,
     /// The unit waits for others, and they may have its slot.
     Lent,
@@ -162,23 +162,23 @@ impl Sessions {
 
     /// Lends the slot of a unit that waits for others.
     pub fn lend(&mut self, unit: protocol::Unit) {
-        self.set_seat(unit, Seat::Slot, Seat::Lent);
+        self.set_seat(unit, SlotUse::Slot, SlotUse::Lent);
     }
 
     /// Continues the unit at once, even if its slot is taken: a session may exceed its slots for a while.
     pub fn take_back(&mut self, unit: protocol::Unit) {
-        self.set_seat(unit, Seat::Lent, Seat::Slot);
+        self.set_seat(unit, SlotUse::Lent, SlotUse::Slot);
     }
 
-    pub(super) fn set_seat(&mut self, unit: protocol::Unit, from: Seat, to: Seat) {
+    pub(super) fn set_seat(&mut self, unit: protocol::Unit, from: SlotUse, to: SlotUse) {
         let Some(id) = self.held.get(&unit).copied() else { return };
         let Some(held) = self.held_mut(unit).filter(|held| held.seat == from) else { return };
         let tenant = held.tenant.clone();
         self.change(id, |session| session.seat(unit, to));
         match to {
             _ if self.outside(id).is_some() => {}
-            Seat::Lent => self.gave_back(&tenant),
-            Seat::Slot | Seat::Inside => self.took(tenant),
+            SlotUse::Lent => self.gave_back(&tenant),
+            SlotUse::Slot | SlotUse::Inside => self.took(tenant),
         }
     }
 
@@ -216,12 +216,12 @@ impl Sessions {
     }
 
     pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, tenant: Tenant, at: Millis) {
-        self.hold_in(Seat::Slot, id, unit, tenant, at);
+        self.hold_in(SlotUse::Slot, id, unit, tenant, at);
     }
 
     pub fn hold_in(
         &mut self,
-        seat: Seat,
+        seat: SlotUse,
         id: protocol::SessionId,
         unit: protocol::Unit,
         tenant: Tenant,
@@ -236,8 +236,8 @@ impl Sessions {
         }
         match (self.outside(id), seat) {
             (Some(_), _) => self.held_outside += 1,
-            (None, Seat::Inside) => self.held_inside += 1,
-            (None, Seat::Slot | Seat::Lent) => self.took(tenant),
+            (None, SlotUse::Inside) => self.held_inside += 1,
+            (None, SlotUse::Slot | SlotUse::Lent) => self.took(tenant),
         }
     }
 
@@ -305,21 +305,21 @@ impl Sessions {
     pub(super) fn count_out(&mut self, held: &HeldUnit, is_outside: bool) {
         match held.seat {
             _ if is_outside => self.held_outside -= 1,
-            Seat::Slot => self.gave_back(&held.tenant),
-            Seat::Inside => self.held_inside -= 1,
-            Seat::Lent => {}
+            SlotUse::Slot => self.gave_back(&held.tenant),
+            SlotUse::Inside => self.held_inside -= 1,
+            SlotUse::Lent => {}
         }
     }
 }
 
 impl HeldUnit {
-    pub(super) fn new(seat: Seat, tenant: Tenant, at: Millis) -> HeldUnit {
+    pub(super) fn new(seat: SlotUse, tenant: Tenant, at: Millis) -> HeldUnit {
         let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
         HeldUnit { tenant, at, cursor, checkpoint, stop, seat, stop_sent: false, sent, log_ends: false }
     }
 
     pub(super) fn is_slotless(&self) -> bool {
-        self.seat != Seat::Slot
+        self.seat != SlotUse::Slot
     }
 }
 
@@ -339,7 +339,7 @@ impl Session {
         }
     }
 
-    pub(super) fn seat(&mut self, unit: protocol::Unit, seat: Seat) {
+    pub(super) fn seat(&mut self, unit: protocol::Unit, seat: SlotUse) {
         let Some(held) = self.holds.get_mut(&unit) else { return };
         self.slotless -= usize::from(held.is_slotless());
         held.seat = seat;

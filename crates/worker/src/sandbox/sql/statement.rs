@@ -19,8 +19,8 @@ pub(crate) fn run(statement: &Statement) -> Result<Vec<u8>, Box<Failure>> {
     let opened = open(statement)?;
     let done = execute(&opened, statement);
     done.map_err(|error| match error {
-        Trouble::Failed(failure) => failure,
-        Trouble::Sqlite(error) => match (opened.stop.failure(statement), opened.refusal.take()) {
+        StatementError::Failed(failure) => failure,
+        StatementError::Sqlite(error) => match (opened.stop.failure(statement), opened.refusal.take()) {
             (Some(stopped), _) => stopped,
             (None, Some(what)) => not_allowed(&what),
             (None, None) => trouble(&error, statement),
@@ -28,24 +28,24 @@ pub(crate) fn run(statement: &Statement) -> Result<Vec<u8>, Box<Failure>> {
     })
 }
 
-enum Trouble {
+enum StatementError {
     Sqlite(rusqlite::Error),
     Failed(Box<Failure>),
 }
 
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Trouble {
-        Trouble::Sqlite(error)
+impl From<rusqlite::Error> for StatementError {
+    fn from(error: rusqlite::Error) -> StatementError {
+        StatementError::Sqlite(error)
     }
 }
 
-impl From<Box<Failure>> for Trouble {
-    fn from(failure: Box<Failure>) -> Trouble {
-        Trouble::Failed(failure)
+impl From<Box<Failure>> for StatementError {
+    fn from(failure: Box<Failure>) -> StatementError {
+        StatementError::Failed(failure)
     }
 }
 
-fn execute(opened: &Opened, work: &Statement) -> Result<Vec<u8>, Trouble> {
+fn execute(opened: &Opened, work: &Statement) -> Result<Vec<u8>, StatementError> {
     let mut statement = opened.conn.prepare(&work.query)?;
     let (wanted, given) = (statement.parameter_count(), work.params.len());
     if wanted != given {
@@ -73,7 +73,7 @@ fn execute(opened: &Opened, work: &Statement) -> Result<Vec<u8>, Trouble> {
     Ok(written)
 }
 
-fn write_row(written: &mut Vec<u8>, row: &Row<'_>, names: &[String]) -> Result<(), Trouble> {
+fn write_row(written: &mut Vec<u8>, row: &Row<'_>, names: &[String]) -> Result<(), StatementError> {
     written.push(b'{');
     for (index, name) in names.iter().enumerate() {
         if index > 0 {

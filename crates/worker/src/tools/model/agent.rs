@@ -133,7 +133,7 @@ impl Agent<'_> {
             };
             let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
             let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted);
-            if tries >= TRIES || wait > TRY_AGAIN_MAX || !failed.is_retryable() || self.halt.is_pulled() {
+            if tries >= TRIES || wait > TRY_AGAIN_MAX || !failed.is_retryable() || self.halt.is_requested() {
                 // Failed requests also count in the next attempt.
                 self.store_state(state).await?;
                 return Err(failed);
@@ -143,7 +143,7 @@ impl Agent<'_> {
             let mut halt = self.halt.clone();
             tokio::select! {
                 () = sleep(wait) => {}
-                _ = halt.pulled() => return Err(failed),
+                _ = halt.requested() => return Err(failed),
             }
         }
     }

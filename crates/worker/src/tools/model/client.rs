@@ -36,7 +36,7 @@ impl Model {
     ) -> Result<Answer, Box<Failure>> {
         tokio::select! {
             biased;
-            _ = halt.pulled() => Err(failure::stopped("the request to the model")),
+            _ = halt.requested() => Err(failure::stopped("the request to the model")),
             answer = self.answered(body, desk, node) => {
                 let answer = answer?;
                 node.meter.add(TOKENS_USED, answer.usage.total);

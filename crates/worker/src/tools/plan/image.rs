@@ -71,7 +71,7 @@ impl Image {
         let words = self.words(engine, &name, place, inside.keys().map(String::as_str));
         let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
         let ended = place.program(argv, &inside).run(desk, halt.clone()).await;
-        if halt.is_pulled() {
+        if halt.is_requested() {
             container::remove(engine, &name).await;
         }
         ended

@@ -9,40 +9,40 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, ErrorPosition};
 use windlass_protocol::{Failure, FailureCode, codes};
 
-pub(super) struct Trouble {
+pub(super) struct PostgresError {
     failure: Box<Failure>,
     sqlstate: Option<String>,
 }
 
-impl From<Trouble> for CallResult {
-    fn from(trouble: Trouble) -> CallResult {
+impl From<PostgresError> for CallResult {
+    fn from(trouble: PostgresError) -> CallResult {
         let facts =
             trouble.sqlstate.map(|state| ("pg".to_owned(), json!({ "code": state, "sqlstate": state })));
         CallResult { outcome: Err(trouble.failure), facts: facts.into_iter().collect() }
     }
 }
 
-impl From<Box<Failure>> for Trouble {
-    fn from(failure: Box<Failure>) -> Trouble {
-        Trouble { failure, sqlstate: None }
+impl From<Box<Failure>> for PostgresError {
+    fn from(failure: Box<Failure>) -> PostgresError {
+        PostgresError { failure, sqlstate: None }
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
+impl From<Error> for PostgresError {
+    fn from(error: Error) -> PostgresError {
         match error.as_db_error() {
-            Some(error) => Trouble::of_server(error),
-            None if error.is_closed() || is_io(&error) => Trouble::connecting(error),
+            Some(error) => PostgresError::of_server(error),
+            None if error.is_closed() || is_io(&error) => PostgresError::connecting(error),
             None => failure(codes::DB_ERROR, cause(&error)).into(),
         }
     }
 }
 
-impl Trouble {
+impl PostgresError {
     /// Converts an error that is not an answer of the server: a failed connection.
-    pub(super) fn connecting(error: Error) -> Trouble {
+    pub(super) fn connecting(error: Error) -> PostgresError {
         match error.as_db_error() {
-            Some(error) => Trouble::of_server(error),
+            Some(error) => PostgresError::of_server(error),
             None => {
                 // Other errors of the connection are of the database itself.
                 let code = match connection_code(&error) {
@@ -55,16 +55,16 @@ impl Trouble {
         }
     }
 
-    fn of_server(error: &DbError) -> Trouble {
+    fn of_server(error: &DbError) -> PostgresError {
         let state = error.code().code();
         let message = format!("postgres reported: {} ({state})", shown(error.message()));
         let mut failed = failure(code_of(state), message);
         failed.details = details(error, state);
-        Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
+        PostgresError { failure: failed, sqlstate: Some(state.to_owned()) }
     }
 
     /// Adds the number of the failed statement, if there are several.
-    pub(super) fn in_command(mut self, name: &str, all: &[Statement]) -> Trouble {
+    pub(super) fn in_command(mut self, name: &str, all: &[Statement]) -> PostgresError {
         if all.len() > 1 {
             self.failure.message = format!("{name}: {}", self.failure.message);
             if let Value::Object(details) = &mut self.failure.details {
@@ -124,7 +124,7 @@ pub(super) fn invalid(message: String) -> Box<Failure> {
     failure::invalid(message)
 }
 
-pub(super) fn too_large() -> Trouble {
+pub(super) fn too_large() -> PostgresError {
     let message =
         "the rows are larger than `max_result_bytes`; ask for fewer of them with LIMIT, or allow more";
     failure(codes::RESULT_TOO_LARGE, message).into()

@@ -2,7 +2,7 @@
 //! the one that is connected to.
 
 use super::config::PostgresServer;
-use super::errors::Trouble;
+use super::errors::PostgresError;
 use crate::egress::{Egress, Refused};
 use crate::failure::failure;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,7 +16,7 @@ const PORT: u16 = 5432;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Returns the server with addresses instead of names, each of which may be reached.
-pub(super) async fn allowed(place: &PostgresServer, egress: &Egress) -> Result<Config, Trouble> {
+pub(super) async fn allowed(place: &PostgresServer, egress: &Egress) -> Result<Config, PostgresError> {
     let mut config = place.config.clone();
     let hosts = place.config.get_hosts();
     let mut addresses = Vec::new();
@@ -39,7 +39,7 @@ fn port(config: &Config, number: usize) -> u16 {
     ports.get(number).or(ports.first()).copied().unwrap_or(PORT)
 }
 
-async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Trouble> {
+async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, PostgresError> {
     let found = lookup_host((name, port)).await.map_err(|error| {
         let message = format!("no connection to postgres: the name `{name}` cannot be resolved: {error}");
         failure(codes::DNS_FAILED, message)
@@ -57,6 +57,6 @@ async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Troub
     ))
 }
 
-fn not_allowed(refused: &Refused) -> Trouble {
+fn not_allowed(refused: &Refused) -> PostgresError {
     failure(codes::EGRESS_REFUSED, format!("no connection to postgres is made: {refused}")).into()
 }

@@ -1,7 +1,7 @@
 //! A connection for one task.
 
 use super::config::PostgresServer;
-use super::errors::Trouble;
+use super::errors::PostgresError;
 use super::reach;
 use crate::egress::Egress;
 use crate::failure::failure;
@@ -29,10 +29,10 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(place: &PostgresServer, egress: &Egress) -> Result<Session, Trouble> {
+    pub(super) async fn open(place: &PostgresServer, egress: &Egress) -> Result<Session, PostgresError> {
         let config = reach::allowed(place, egress).await?;
         let tls = tls(place.verifies).await?;
-        let (client, connection) = config.connect(tls.clone()).await.map_err(Trouble::connecting)?;
+        let (client, connection) = config.connect(tls.clone()).await.map_err(PostgresError::connecting)?;
         let mut carrier = JoinSet::new();
         carrier.spawn(async move {
             // The query that waits for an answer gets the error, too.
@@ -67,7 +67,7 @@ fn search_path(schemas: &str) -> String {
     schemas.split(',').map(quoted).collect::<Vec<_>>().join(", ")
 }
 
-async fn tls(verifies: bool) -> Result<MakeRustlsConnect, Trouble> {
+async fn tls(verifies: bool) -> Result<MakeRustlsConnect, PostgresError> {
     // The system's certificates are read here, and the pool has one thread.
     let made = spawn_blocking(move || config(verifies)).await;
     let config =

@@ -1,6 +1,6 @@
 //! Conversion of the columns of a row to JSON, from their binary form.
 
-use super::errors::{Trouble, invalid};
+use super::errors::{PostgresError, invalid};
 use super::numeric::numeric;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,7 +16,7 @@ use tokio_postgres::types::{FromSql, Kind, Type};
 /// Seconds of the year 2000, from which the server counts.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
-pub(super) fn row(row: &Row) -> Result<Value, Trouble> {
+pub(super) fn row(row: &Row) -> Result<Value, PostgresError> {
     let mut fields = Map::new();
     for (index, column) in row.columns().iter().enumerate() {
         let Raw(raw) = row.try_get(index)?;

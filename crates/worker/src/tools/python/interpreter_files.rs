@@ -64,13 +64,13 @@ impl Exception {
 }
 
 #[derive(Debug)]
-pub(super) struct Papers {
+pub(super) struct InterpreterFiles {
     dir: TempDir,
     runner: PathBuf,
 }
 
-impl Papers {
-    pub(super) async fn write(program: &Program, args: &Value) -> Result<Papers, Box<Failure>> {
+impl InterpreterFiles {
+    pub(super) async fn write(program: &Program, args: &Value) -> Result<InterpreterFiles, Box<Failure>> {
         let code = program.source.text(TOOL).await?;
         let args = if args.is_null() { json!({}) } else { args.clone() };
         let name = program.source.name();
@@ -127,7 +127,7 @@ fn too_large(why: &str) -> Box<Failure> {
     failure(codes::RESULT_TOO_LARGE, message)
 }
 
-fn written(request: &Value) -> io::Result<Papers> {
+fn written(request: &Value) -> io::Result<InterpreterFiles> {
     let dir = tempfile::Builder::new()
         .prefix("windlass-python-")
         .permissions(Permissions::from_mode(0o700))
@@ -135,7 +135,7 @@ fn written(request: &Value) -> io::Result<Papers> {
     let runner = dir.path().join("run.py");
     private(&runner)?.write_all(RUNNER.as_bytes())?;
     private(&dir.path().join("request.json"))?.write_all(&serde_json::to_vec(request)?)?;
-    Ok(Papers { dir, runner })
+    Ok(InterpreterFiles { dir, runner })
 }
 
 fn private(path: &Path) -> io::Result<File> {

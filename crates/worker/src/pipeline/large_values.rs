@@ -15,7 +15,7 @@ const LOADED_MEMORY_MAX: u64 = 64 << 20;
 
 /// Reason for which a value cannot be computed now.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum RenderError {
     /// Artifacts have to be loaded first.
     Needs(Vec<String>),
     /// Secrets have to be opened first.
@@ -23,14 +23,14 @@ pub(super) enum Trouble {
     Failed(Box<Failure>),
 }
 
-impl From<Box<Failure>> for Trouble {
-    fn from(failure: Box<Failure>) -> Trouble {
-        Trouble::Failed(failure)
+impl From<Box<Failure>> for RenderError {
+    fn from(failure: Box<Failure>) -> RenderError {
+        RenderError::Failed(failure)
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct LargeValues {
     inline_bytes: usize,
     /// None if the value is missing or damaged.
     loaded: BTreeMap<String, Option<Arc<Value>>>,
@@ -41,9 +41,9 @@ pub(super) struct Shelf {
     gone: RefCell<Option<String>>,
 }
 
-impl Shelf {
-    pub(super) fn new(inline_bytes: usize) -> Shelf {
-        Shelf {
+impl LargeValues {
+    pub(super) fn new(inline_bytes: usize) -> LargeValues {
+        LargeValues {
             inline_bytes,
             loaded: BTreeMap::new(),
             loaded_memory: 0,
@@ -54,7 +54,7 @@ impl Shelf {
     }
 
     /// Returns the value, or the reference that replaces it.
-    pub(super) fn lighten(&mut self, value: Value, source: Source) -> Value {
+    pub(super) fn replace_large(&mut self, value: Value, source: Source) -> Value {
         let Some((reference, artifact)) = set_aside(&value, source, self.inline_bytes) else { return value };
         self.make_room(&artifact.bytes);
         self.loaded.insert(artifact.key.clone(), Some(Arc::new(value)));
@@ -64,8 +64,8 @@ impl Shelf {
 
     /// Returns fields with references in place of large values. A rendered value may look like a reference by
     /// accident.
-    pub(super) fn lighten_all(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
-        fields.into_iter().map(|(key, value)| (key, self.lighten(value, Source::Outside))).collect()
+    pub(super) fn replace_large_fields(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
+        fields.into_iter().map(|(key, value)| (key, self.replace_large(value, Source::Outside))).collect()
     }
 
     pub(super) fn loaded_memory(&self) -> u64 {
@@ -106,10 +106,10 @@ impl Shelf {
     }
 
     /// Returns the result, unless values were missing: it was computed without them.
-    pub(super) fn settled<T>(&self, result: Result<T, Box<Failure>>) -> Result<T, Trouble> {
+    pub(super) fn settled<T>(&self, result: Result<T, Box<Failure>>) -> Result<T, RenderError> {
         let needs = self.needs.borrow();
         if !needs.is_empty() {
-            return Err(Trouble::Needs(needs.iter().cloned().collect()));
+            return Err(RenderError::Needs(needs.iter().cloned().collect()));
         }
         match self.gone.take() {
             Some(key) => Err(not_available(&key).into()),

@@ -20,7 +20,7 @@ use windlass_dialects::{
 const MEMBERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub struct Family {
+pub struct DefinitionSet {
     members: Vec<Member>,
     /// Children that were not found, with the text of the reference.
     nowhere: Vec<Nowhere>,
@@ -47,7 +47,7 @@ struct Nowhere {
     rendered: String,
 }
 
-impl Family {
+impl DefinitionSet {
     /// Finds all definitions. Paths are relative to the folder of the first definition, so that a path has one meaning.
     /// `missing` is the severity of a definition that is not found: a check warns, because it may be registered later.
     pub fn of(
@@ -55,38 +55,41 @@ impl Family {
         source: &Source,
         (target, outside): (&ApiTarget, Outside<'_>),
         missing: Severity,
-    ) -> anyhow::Result<Family> {
+    ) -> anyhow::Result<DefinitionSet> {
         let registered = &Registered { target, client: OnceCell::new() };
-        let mut family = Family { is_check: missing == Severity::Warning, ..Family::default() };
+        let mut definition_set =
+            DefinitionSet { is_check: missing == Severity::Warning, ..DefinitionSet::default() };
         let mut search = Search::new(&source.folder);
         let mut names: BTreeMap<String, Found> = BTreeMap::new();
         let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
         while let Some((of, child)) = open.pop_front() {
             if !names.contains_key(&child.path) {
-                let found = family.find(&child.path, &mut search, (registered, outside))?;
+                let found = definition_set.find(&child.path, &mut search, (registered, outside))?;
                 if let Found::Member(member) = found {
-                    open.extend(of_definition(Some(member), &family.members[member].compiled));
+                    open.extend(of_definition(Some(member), &definition_set.members[member].compiled));
                 }
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
             // Further problems are dropped, like those of one definition.
-            if family.nowhere.len() >= DIAGNOSTICS_MAX {
+            if definition_set.nowhere.len() >= DIAGNOSTICS_MAX {
                 continue;
             }
-            if let Some(mut why) = family.trouble(&child, found, registered)? {
+            if let Some(mut why) = definition_set.trouble(&child, found, registered)? {
                 if missing == Severity::Warning {
                     (why.severity, why.code) = (missing, Cow::Borrowed("W0251"));
                 }
                 let (text, file) = match of {
                     None => (&compiled.shown, &source.shown),
-                    Some(of) => (&family.members[of].compiled.shown, &family.members[of].source.shown),
+                    Some(of) => {
+                        (&definition_set.members[of].compiled.shown, &definition_set.members[of].source.shown)
+                    }
                 };
                 let rendered = why.render(text, file);
-                family.nowhere.push(Nowhere { why, of, rendered });
+                definition_set.nowhere.push(Nowhere { why, of, rendered });
             }
         }
-        Ok(family)
+        Ok(definition_set)
     }
 
     fn find(
