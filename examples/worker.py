@@ -3,7 +3,7 @@
 
     WINDLASS_URL=http://127.0.0.1:7070 WINDLASS_TOKEN=wdl_... python3 worker.py GROUP [SLOTS]
 """
-import json, os, sys, threading, time, urllib.error, urllib.request
+import http.client, json, os, sys, threading, time, urllib.error, urllib.request
 
 URL, TOKEN = os.environ.get("WINDLASS_URL", "http://127.0.0.1:7070"), os.environ["WINDLASS_TOKEN"]
 GROUP, SLOTS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4
@@ -20,16 +20,17 @@ def perform(call, stopped):
 def post(path, body):
     """Returns the status and the answer. Retries while the server is down or busy: it keeps the calls of this worker."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{URL}/api/v1/workers/{path}", json.dumps(body).encode(), headers)
     while True:
         try:
-            request = urllib.request.Request(f"{URL}/api/v1/workers/{path}", json.dumps(body).encode(), headers)
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code not in (429, 503):
-                return error.code, error.read().decode()
-        except OSError:
-            pass
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code not in (429, 503):
+                    return error.code, error.read().decode()
+        except (OSError, http.client.HTTPException, ValueError):
+            pass  # no answer, or a part of one
         time.sleep(0.2)
 
 

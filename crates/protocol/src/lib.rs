@@ -32,7 +32,7 @@ pub use resource::{
 pub use tools::{CHILD_KIND, COMMON_FIELDS, Tool, ToolField, ToolRow, WORKER_KIND, field, idle};
 pub use windlass_failure::{ErrorClass, Failure, FailureCode, FailureFacts, FailureSite, codes};
 pub use work::{
-    Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned, Scope,
-    SessionId, Stream, TOO_DEEP, TaskTry, TryTimes, Unit, VALUE_DEPTH_MAX, Work, idempotency_key,
-    is_too_deep,
+    Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned,
+    STOP_GRACE_MS, Scope, SessionId, Stream, TOO_DEEP, TaskTry, TryTimes, Unit, VALUE_DEPTH_MAX, Work,
+    idempotency_key, is_too_deep,
 };

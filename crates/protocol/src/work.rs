@@ -12,6 +12,9 @@ use windlass_failure::Failure;
 /// Time after which a lease that is not renewed is lost.
 pub const LEASE_TTL_MS: u64 = 30_000;
 
+/// Time between TERM and KILL for the programs of a step that is stopped.
+pub const STOP_GRACE_MS: u64 = 5_000;
+
 /// One offer of one step-run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Unit {
@@ -70,6 +73,9 @@ pub struct Work {
     pub path: Vec<u32>,
     /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Number of workers that were lost after they had begun with this step.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
     /// The step's own description of the work; a [`crate::Pipeline`] for playbooks.
     pub spec: Arc<Value>,
     pub scope: Scope,
@@ -94,6 +100,11 @@ pub struct Work {
     /// Storage that the tenant lacked at the dispatch. A tenant over its quota has its work failed at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_room: Option<NoRoom>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Values as of the dispatch.

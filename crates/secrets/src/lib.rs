@@ -34,3 +34,11 @@ pub use zeroize::Zeroizing;
 /// Environment variables of the engine itself. Processes of steps do not get them, and no template can read them.
 pub const ENGINE_VARIABLES: [&str; 4] =
     [KEY_VARIABLE, "WINDLASS_TOKEN", "WINDLASS_JWT_SECRET", "WINDLASS_DATABASE_URL"];
+
+/// Environment variable that marks a process of the engine whose secrets arrive on standard input.
+pub const HANDED_OVER_VARIABLE: &str = "WINDLASS_SECRETS_ON_STDIN";
+
+/// Returns the environment variables that no process of a step inherits.
+pub fn withheld_variables() -> impl Iterator<Item = &'static str> {
+    ENGINE_VARIABLES.into_iter().chain([HANDED_OVER_VARIABLE])
+}

@@ -10,10 +10,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::Arc;
-use windlass_secrets::{ENGINE_VARIABLES, Zeroizing};
+use windlass_secrets::{ENGINE_VARIABLES, HANDED_OVER_VARIABLE, Zeroizing};
 
-/// Variable that marks a process whose secrets arrive on standard input.
-const HANDED_OVER: &str = "WINDLASS_SECRETS_ON_STDIN";
 /// Maximum bytes of all secrets: they must fit into a pipe, because the new program is its only reader.
 const HANDED_MAX: usize = 60 * 1024;
 
@@ -39,7 +37,7 @@ impl EngineSecrets {
     /// Moves the secrets and these other variables out of the environment. This may restart the program with its arguments.
     pub fn take_from_environment(others: &[&str]) -> anyhow::Result<EngineSecrets> {
         deny_inspection()?;
-        if std::env::var_os(HANDED_OVER).is_some() {
+        if std::env::var_os(HANDED_OVER_VARIABLE).is_some() {
             return EngineSecrets::read_stdin();
         }
         let found = EngineSecrets::find(ENGINE_VARIABLES.iter().chain(others));
@@ -80,7 +78,7 @@ impl EngineSecrets {
         writer.write_all(text.as_bytes()).context("cannot pass on the secrets")?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
-        command.args(std::env::args_os().skip(1)).env(HANDED_OVER, "1").stdin(reader);
+        command.args(std::env::args_os().skip(1)).env(HANDED_OVER_VARIABLE, "1").stdin(reader);
         for name in ENGINE_VARIABLES.into_iter().chain(plain.into_keys()) {
             command.env_remove(name);
         }

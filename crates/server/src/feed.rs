@@ -222,7 +222,7 @@ impl Feed {
                 let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), self.execution, place);
                 let mut budget = AnswerBudget::new(
                     self.execution,
-                    Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready },
+                    Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready, log: &|_| None },
                 );
                 *outputs = show_outputs(self.builder.net(), self.builder.history().outputs(), &mut budget);
             }

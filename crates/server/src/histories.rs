@@ -9,16 +9,18 @@ use crate::feed::FeedCheckpoints;
 use crate::journal_pages::JournalPages;
 use crate::loaded::{LoadedExecution, ReadError, facts};
 use crate::readers::Slice;
+use crate::step_log::{LogBounds, StepLog, read_step_log};
 use serde_json::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
-use windlass_kernel::{ExecutionId, Need, Net, NetDigest};
+use windlass_artifact::INLINE_BYTES;
+use windlass_kernel::{ExecutionId, Need, Net, NetDigest, RunId};
 use windlass_store::{ObjectState, Objects, PageBounds, Reader, StoreError, Stored, StoredObject, Tenant};
 use windlass_views::{
-    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, Sources, ValueAddress,
-    ValuePlace,
+    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, LoggedOutput, Sources,
+    ValueAddress, ValuePlace,
 };
 
 /// The weight of a history is the size of its JSON; in memory it takes a few times as much.
@@ -31,6 +33,11 @@ const FOLDING_MAX: usize = 2;
 const TENANTS_MAX: usize = 256;
 /// Number of nets that are cached before unused ones are dropped.
 const NETS_MAX: usize = 1_000;
+
+/// Maximum bytes of logs that one answer reads for steps whose workers have not reported their output.
+const LOGS_BYTES_MAX: usize = 16 << 20;
+/// Bytes that the search for the log of one step counts at least.
+const LOG_COST: usize = 64 << 10;
 
 /// All caches of journals.
 #[derive(Debug)]
@@ -169,7 +176,10 @@ impl Histories {
             true => find_copy(&mut **reader.borrow_mut(), &tenant, key),
             false => ArtifactCopy::Ready,
         };
-        let (history, sources) = (&folded.history, Sources { open: &open, read: &read, copy: &copy });
+        let left = Cell::new(LOGS_BYTES_MAX);
+        let log = |run: RunId| logged_output(&mut **reader.borrow_mut(), id, run, &left);
+        let (history, sources) =
+            (&folded.history, Sources { open: &open, read: &read, copy: &copy, log: &log });
         Ok(view(&LoadedExecution { stored, net, history, facts, sources, constraints }))
     }
 
@@ -274,6 +284,25 @@ fn find_copy(reader: &mut impl Objects, tenant: &Tenant, key: &str) -> ArtifactC
         }
         Ok(Some(StoredObject { state: ObjectState::Waiting, .. }) | None) | Err(_) => ArtifactCopy::Waiting,
     }
+}
+
+/// Reads the output of a step-run that its worker has not reported, while the answer has bytes left.
+fn logged_output(
+    reader: &mut impl Reader,
+    id: ExecutionId,
+    run: RunId,
+    left: &Cell<usize>,
+) -> Option<LoggedOutput> {
+    let read_max = left.get();
+    if read_max == 0 {
+        return None;
+    }
+    let found = read_step_log(reader, id, run, LogBounds { read_max, text_max: INLINE_BYTES });
+    let found = found.inspect_err(|error| tracing::error!(%error, "the log of a step cannot be read"));
+    let StepLog { stdout, stderr, read } = found.ok()?;
+    left.set(read_max.saturating_sub(read.max(LOG_COST)));
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Some(LoggedOutput { stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// Reads a value of the journal. Logs the error and returns None if it cannot be read.

@@ -51,6 +51,7 @@ mod scheduler;
 mod serve;
 pub mod settings;
 mod socket;
+mod step_log;
 mod storage;
 mod stream;
 mod streams;

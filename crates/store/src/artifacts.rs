@@ -83,7 +83,11 @@ impl Artifacts {
     /// Stores a file of another folder in the same way, by moving it. Its content is not compared with the key.
     pub fn keep_file(&self, tenant: &Tenant, key: &str, file: &Path) -> StoreResult<u64> {
         let path = self.path(Some(tenant), key).ok_or_else(|| no_key(key))?;
-        let length = fs::metadata(file).map_err(|error| trouble(file, &error))?.len();
+        let found = fs::symlink_metadata(file).map_err(|error| trouble(file, &error))?;
+        if !found.is_file() {
+            return Err(trouble(file, &io::Error::other("it is not a file")));
+        }
+        let length = found.len();
         let is_new = self.place(&path, |to| move_file(file, to)).map_err(|error| trouble(&path, &error))?;
         self.note_put(Some(tenant), key, length);
         Ok(if is_new { length } else { 0 })

@@ -6,12 +6,12 @@ mod compare;
 
 use crate::commit::{CommitId, Creation, Position};
 use crate::journal::{Sealed, open};
-use crate::project::{facts, project};
+use crate::project::{facts, stored_rows};
 use crate::store::{JournalRow, Reader, StoreError, StoreResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use windlass_kernel::{Changes, Execution, ExecutionId, Need, Net, NetDigest, RunId, evolve, references};
+use windlass_kernel::{Execution, ExecutionId, Need, Net, NetDigest, RunId, evolve, references};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -372,7 +372,7 @@ impl Replay {
         facts: Vec<(RunId, Position)>,
     ) -> Vec<(&'static str, String)> {
         let last = self.last.as_ref().map_or(&[][..], |row| &row.records);
-        let expected = project(&self.net, &Changes::whole(&self.state), last);
+        let expected = stored_rows(&self.net, &self.state, last);
         let mut found = compare::rows(&expected, rows);
         found.extend(compare::sets("facts", &self.facts, &facts.into_iter().collect()));
         if creation.inputs != self.state.head.inputs {

@@ -176,6 +176,7 @@ macro_rules! conformance_tests {
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store
+            a_check_finds_no_problem_in_executions_of_every_kind
             sessions_of_workers_are_kept_until_they_are_closed
             receipts_of_reports_are_kept_until_they_are_dropped_or_their_session_is_closed
             a_group_of_workers_belongs_to_one_tenant

@@ -57,7 +57,7 @@ pub use outbox::{
     DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,
     StoredDelivery,
 };
-pub use project::project;
+pub use project::{project, stored_rows};
 pub use quarantine::{DEATHS_MAX, ExecutionOutline, Quarantine, Quarantined, Suspect};
 pub use registry::{
     ACTION_REVISIONS_MAX, ACTIONS_MAX, ActionDocument, ActionId, ActionRevision, AwaitedRoute, Registry,

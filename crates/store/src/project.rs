@@ -9,7 +9,7 @@ use windlass_kernel::{
     RunChange, RunId, StepRun, any_of,
 };
 
-/// Rows of a commit. Over `Changes::whole` of a replayed state, with its whole journal, they are all rows there are.
+/// Rows of a commit: upserts, and deletes of what has ended. [`stored_rows`] are all rows there are.
 #[must_use]
 pub fn project(net: &Net, changes: &Changes, records: &[Record]) -> Rows {
     Rows {
@@ -24,6 +24,16 @@ pub fn project(net: &Net, changes: &Changes, records: &[Record]) -> Rows {
         parts: parts(changes),
         facts: facts(net, records),
     }
+}
+
+/// Returns the rows that a store holds of an execution: those of everything that has not ended. `newest` are the records of
+/// its last commit.
+#[must_use]
+pub fn stored_rows(net: &Net, state: &Execution<'_>, newest: &[Record]) -> Rows {
+    let mut rows = project(net, &Changes::whole(state), newest);
+    rows.runs.retain(|row| row.after.is_some());
+    rows.runs.iter_mut().for_each(|row| row.before = None);
+    rows
 }
 
 fn head(head: &Head, records: &[Record]) -> HeadRow {

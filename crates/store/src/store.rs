@@ -118,6 +118,15 @@ pub trait Reader: Send + 'static {
     /// Returns log chunks of an execution after a position.
     fn logs(&mut self, execution: ExecutionId, after: Position, limit: usize) -> StoreResult<Vec<StoredLog>>;
 
+    /// Returns log chunks of one step-run after a position.
+    fn run_logs(
+        &mut self,
+        execution: ExecutionId,
+        run: RunId,
+        after: Position,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredLog>>;
+
     /// Returns all rows of an execution, for checking (K1), in the form that `project` makes of a whole state.
     fn rows(&mut self, execution: ExecutionId) -> StoreResult<Option<Rows>>;
 }

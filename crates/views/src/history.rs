@@ -430,6 +430,7 @@ impl History {
 
     fn reset(&mut self) {
         self.started_at = None;
+        self.runner = None;
         self.failure = None;
         self.firings.clear();
         self.places.clear();

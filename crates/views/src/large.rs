@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_artifact::{json_bytes, key};
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, RunId};
 
 /// Maximum bytes of JSON that an answer shows of the inputs, and likewise of the outputs, of the context and of
 /// questions to people, so that an answer stays within what clients can read at once.
@@ -39,12 +39,23 @@ pub enum ArtifactCopy {
     Failed(String),
 }
 
+/// Output of a step-run on its streams, as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedOutput {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Returns the beginning and the end of the output of a step-run; None if nothing more can be read for this answer.
+pub type ReadLog<'o> = dyn Fn(RunId) -> Option<LoggedOutput> + 'o;
+
 /// Reads values that are not in memory.
 #[derive(Clone, Copy)]
 pub struct Sources<'o> {
     pub open: &'o Open<'o>,
     pub read: &'o ReadValue<'o>,
     pub copy: &'o FindCopy<'o>,
+    pub log: &'o ReadLog<'o>,
 }
 
 impl std::fmt::Debug for Sources<'_> {
@@ -123,6 +134,12 @@ impl<'o> AnswerBudget<'o> {
     #[must_use]
     pub fn find_copy(&self, key: &str) -> ArtifactCopy {
         (self.sources.copy)(key)
+    }
+
+    /// Returns the output of a step-run that its worker did not report.
+    #[must_use]
+    pub fn read_log(&self, run: RunId) -> Option<LoggedOutput> {
+        (self.sources.log)(run)
     }
 
     /// Returns what was omitted; None when the answer is complete.

@@ -39,8 +39,8 @@ pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_B
 pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{
-    AnswerBudget, ArtifactCopy, FindCopy, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference,
-    shared,
+    AnswerBudget, ArtifactCopy, FindCopy, LoggedOutput, Open, ReadLog, ReadValue, SHOWN_BYTES_MAX, Sources,
+    ValueBudget, reference, shared,
 };
 pub use lifecycle::{LifecycleLine, LogProjection};
 pub use place::{CodeLocation, CodePlace, ErrorPlace, FAILED_ITERATIONS_MAX};

@@ -45,6 +45,11 @@ impl SupervisedProcess {
         self.order(&format!("{GO}{}", inherited::described())).await
     }
 
+    /// Returns whether the program was started.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.program.is_some()
+    }
+
     /// Waits until the program and all its descendants have ended. Processes that the program leaves behind get TERM,
     /// and KILL after `grace_ms`. When the halt is pulled, all processes do, with the grace of the halt.
     pub(crate) async fn ended(

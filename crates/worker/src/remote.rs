@@ -64,7 +64,7 @@ pub struct RemoteCall<'u> {
     pub operation: &'u str,
     pub input: &'u Value,
     pub idempotency_key: &'u str,
-    /// Number of the attempt, from 1, over all tries of the task.
+    /// Number of the attempt, from 1, over all tries of the task and lost workers.
     pub attempt: u32,
     /// Time limit of the whole attempt of the step.
     pub attempt_ms: Option<u64>,
@@ -141,7 +141,7 @@ impl RemoteUnit {
             operation: operation.unwrap_or(WORKER_KIND),
             input: &self.call.args,
             idempotency_key: self.desk.key(),
-            attempt: work.attempt.saturating_sub(1) + self.call.try_number,
+            attempt: work.attempt.saturating_sub(1) + work.losses + self.call.try_number,
             attempt_ms: work.timeout_ms,
             call_ms: limit_ms(&self.call).ok().flatten(),
         }

@@ -79,6 +79,15 @@ impl Tail {
         self.bytes.extend(&bytes[bytes.len().saturating_sub(TAIL_MAX)..]);
     }
 
+    /// Returns the last bytes, at most `max`. They begin with a whole character.
+    pub(crate) fn last(&self, max: usize) -> Vec<u8> {
+        let from = self.bytes.len().saturating_sub(max);
+        let is_cut = self.cut || from > 0;
+        let inside = |byte: &&u8| is_cut && **byte & 0xC0 == 0x80;
+        let inside = self.bytes.range(from..).take(3).take_while(inside).count();
+        self.bytes.range(from + inside..).copied().collect()
+    }
+
     /// Returns at most `max` bytes of text, and whether anything before them is missing.
     pub(crate) fn text(&mut self, max: usize) -> (String, bool) {
         let bytes: &[u8] = self.bytes.make_contiguous();
@@ -146,6 +155,15 @@ mod tests {
         tail.push(b" end");
         let (text, cut) = tail.text(TAIL_MAX);
         assert!(cut && text.len() == TAIL_MAX && text.ends_with("89 end"));
+    }
+
+    #[test]
+    fn the_last_bytes_begin_with_a_whole_character() {
+        let mut tail = Tail::default();
+        tail.push("aéb".as_bytes());
+        for (max, expected) in [(9, "aéb"), (3, "éb"), (2, "b"), (1, "b"), (0, "")] {
+            assert_eq!(tail.last(max), expected.as_bytes(), "{max}");
+        }
     }
 
     #[test]

@@ -28,6 +28,26 @@ fn a_good_folder_passes() {
 }
 
 #[test]
+fn executions_of_plans_pass_after_their_end_and_after_the_death_of_their_worker() {
+    let place = Place::new();
+    place.write(
+        "play.yaml",
+        "steps: [{id: a, action: {script: 'true'}}, {id: b, action: {script: 'exit 3'}}]\n",
+    );
+    place.run(&[], 1);
+    place.windlass(&["admin", "check"]).expect(0);
+    let script = format!("echo $$ > {}; exec sleep 1000", place.path("pid").display());
+    let plan = serde_json::json!({ "steps": [{ "id": "a", "action": { "script": script } }] });
+    place.write("play.yaml", &plan.to_string());
+    let running = place.start(&["run", "play.yaml"]);
+    process_of(&place, "pid");
+    running.signal(Signal::KILL);
+    running.end();
+    let output = place.windlass(&["admin", "check"]).expect(0);
+    assert!(output.out.contains("2 executions") && output.out.contains("no problem"), "{}", output.out);
+}
+
+#[test]
 fn a_changed_journal_row_is_reported_with_its_place() {
     let (place, id) = ran();
     let changed = database(&place)

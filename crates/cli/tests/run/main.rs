@@ -18,6 +18,7 @@ mod looking;
 mod loops;
 mod nodes;
 mod other_engines;
+mod plan_steps;
 mod plans;
 mod reach;
 #[expect(dead_code, clippy::unwrap_used, reason = "tests of servers use more of it, and fail by panicking")]

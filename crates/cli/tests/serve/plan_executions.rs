@@ -212,7 +212,7 @@ fn pln_10_pln_11_pln_12_pln_21_pln_35_a_lost_worker_makes_an_execution_begin_fro
 fn gated(place: &Place) -> Value {
     let (began, gate) = (place.path("began"), place.path("gate"));
     let script = format!(
-        "echo $$ >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done > outputs/o",
+        "echo begun; echo $$ >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done > outputs/o",
         began.display(),
         gate.display()
     );
@@ -231,10 +231,16 @@ fn pln_32_cancelling_an_execution_stops_its_steps_and_frees_the_worker() {
     let process = rig::process_of(&place, "began");
     let running = until_phase(&server, &path, "running");
     assert_eq!(phases(&running), "gated running");
+    let log = format!("{path}/steps/gated/logs");
+    rig::until("the line is logged", || (server.get(&log).text().unwrap() == "begun\n").then_some(()));
     let (code, cancelled) = send(&server, Method::PUT, &format!("{path}/cancel"), &json!({}));
     assert_eq!((code, &cancelled["status"]["phase"]), (200, &json!("cancelled")), "{cancelled}");
     rig::until("the step is stopped", || rig::is_gone(process).then_some(()));
-    assert_eq!(phases(&status(&server, &path)), "gated failed");
+    let cancelled = status(&server, &path);
+    assert_eq!(phases(&cancelled), "gated failed");
+    let logs = json!([{ "stream": "stdout", "value": "begun\n" }, { "stream": "stderr", "value": "" }]);
+    assert_eq!(step(&cancelled, "gated")["logs"], logs, "what it wrote until then");
+    assert_eq!(server.get(&format!("{path}/steps/gated/logs")).text().unwrap(), "begun\n");
     assert_eq!(send(&server, Method::PUT, &format!("{path}/cancel"), &json!({})).0, 409);
     assert_eq!(server.get(&format!("{path}/outputs/o")).status().as_u16(), 404);
     let next = begin(&server, &greeting(&inline()), &json!({ "params": { "who": "Ada" } }));
@@ -544,6 +550,7 @@ fn executions_of_plans_belong_to_their_tenant_and_steps_do_not_see_the_token_of_
     until_phase(&server, &path, "completed");
     let env = server.get(&format!("{path}/outputs/env")).text().unwrap();
     assert!(env.contains("SIGNADOT_PLAN_STEP_ID=a") && !env.contains("WINDLASS_TOKEN"), "{env}");
+    assert!(!env.contains("WINDLASS_SECRETS"), "{env}");
     assert!(!env.contains(&token), "{env}");
     let (_, other) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
     let foreign = runners::token(&server, json!({ "name": "f", "role": "admin", "tenantId": other["id"] }));
@@ -572,4 +579,31 @@ fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
     assert_eq!(place.lines("out/greeting"), ["hi Ada"]);
     run(&["failing.json", "--wait"]).expect(1);
     assert_ne!(run(&["plan.json", "--wait"]).says("who").code, 0, "a required parameter is not bound");
+}
+
+#[test]
+fn pln_21_an_execution_that_was_given_back_and_cancelled_has_no_runner() {
+    let place = Place::new().variable("WINDLASS_LEASE_TTL_SECONDS", "600");
+    let server = place.serve();
+    let (path, mut first) = (begin(&server, &gated(&place), &json!({})), worker(&place, &server));
+    rig::process_of(&place, "began");
+    assert!(until_phase(&server, &path, "running")["runnerHost"].is_string());
+    first.signal(Signal::TERM);
+    first.until_says("finishing running work");
+    first.signal(Signal::TERM);
+    assert_eq!(first.end().0, Some(0));
+    assert!(until_phase(&server, &path, "pending").get("runnerHost").is_none());
+    let (code, cancelled) = send(&server, Method::PUT, &format!("{path}/cancel"), &json!({}));
+    assert_eq!((code, &cancelled["status"]["phase"]), (200, &json!("cancelled")), "{cancelled}");
+    assert!(cancelled["status"].get("runnerHost").is_none(), "{cancelled}");
+}
+
+#[test]
+fn the_live_log_of_a_step_that_does_not_exist_is_not_found() {
+    let place = Place::new();
+    let server = place.serve();
+    let path = begin(&server, &gated(&place), &json!({}));
+    let asked = server.get(&format!("{path}/logs/live?step=nope"));
+    assert_eq!(asked.status().as_u16(), 404);
+    assert!(asked.text().unwrap().contains("nope"));
 }

@@ -6,6 +6,8 @@ use reqwest::blocking::RequestBuilder;
 use reqwest::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 /// A playbook whose first step is done by the group `lab`.
@@ -555,4 +557,34 @@ workflow:
     assert_eq!(json!([unit["kind"], unit["input"]]), json!(["nats", { "subject": "orders" }]), "{unit}");
     worker.done(&unit, json!({ "sent": true }));
     until(&server, &id, "completed");
+}
+
+#[test]
+fn the_example_worker_repeats_requests_whose_answers_are_truncated() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answers = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{",
+        "HTTP/1.1 500 Broken\r\nContent-Length: 100\r\n\r\nhalf",
+        "HTTP/1.1 400 Bad\r\nContent-Length: 4\r\n\r\nover",
+    ];
+    let serving = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+            while !request.ends_with(b"}") {
+                let read = stream.read(&mut piece).unwrap();
+                request.extend_from_slice(&piece[..read]);
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let mut command = Command::new("python3");
+    command.args([concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/worker.py"), "lab"]);
+    command.env("WINDLASS_URL", url).env("WINDLASS_TOKEN", "t");
+    let ended = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(said.trim(), "400: over");
+    serving.join().unwrap();
 }

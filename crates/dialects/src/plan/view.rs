@@ -10,8 +10,8 @@ use windlass_kernel::net::{DeclaredOutput, Step, Work};
 use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 use windlass_protocol::{Binding, PLAN_STEP_KIND, Pipeline, PlanStep, StepInput, StepOutput};
 use windlass_views::{
-    AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, ValueBudget, ViewInput,
-    execution_id, time,
+    AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, LoggedOutput,
+    ValueBudget, ViewInput, execution_id, time,
 };
 
 pub(crate) const VIEW: DialectView = DialectView { name: "plan", lists_unreached: true, build: build_view };
@@ -137,10 +137,8 @@ impl PlanView<'_> {
                 described.outputs.iter().filter_map(|output| output_status(output, &result, budget));
             entry["outputs"] = outputs.collect();
         }
-        if let Some(logs) =
-            firing.metadata.as_ref().and_then(|metadata| metadata.get(PlanStep::LOGS)?.as_array())
-        {
-            entry["logs"] = logs.iter().map(|log| log_status(log, budget)).collect();
+        if let Some(logs) = logs(firing, phase, budget) {
+            entry["logs"] = logs;
         }
         if phase == "failed" {
             let message = firing.failure.as_ref().map(|failure| failure.message.as_str());
@@ -245,6 +243,20 @@ fn output_status(output: &StepOutput, result: &Value, budget: &AnswerBudget<'_>)
     }
     set_value(&mut status, result.get(&output.name)?, budget);
     Some(status)
+}
+
+/// Returns the captured streams. Those of a step that ended before its worker reported them are read from the log.
+fn logs(firing: &Firing, phase: &str, budget: &AnswerBudget<'_>) -> Option<Value> {
+    let reported = firing.metadata.as_ref().and_then(|metadata| metadata.get(PlanStep::LOGS)?.as_array());
+    match reported {
+        Some(logs) => Some(logs.iter().map(|log| log_status(log, budget)).collect()),
+        None if phase == "failed" => {
+            let LoggedOutput { stdout, stderr } = budget.read_log(firing.run)?;
+            let logs = [("stdout", stdout), ("stderr", stderr)];
+            Some(logs.map(|(stream, text)| json!({ "stream": stream, "value": text })).into_iter().collect())
+        }
+        None => None,
+    }
 }
 
 fn log_status(log: &Value, budget: &AnswerBudget<'_>) -> Value {

@@ -110,7 +110,7 @@ impl Driven {
             &facts,
             &self.net,
             &history,
-            Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready }
+            Sources { open: &|_| None, read: &read, copy: &|_| ArtifactCopy::Ready, log: &|_| None }
         ))
     }
 

@@ -15,9 +15,9 @@ use windlass_kernel::{
 use windlass_protocol as protocol;
 use windlass_store::{DueTimer, Lease, Session, Tenant, WHOLE, Write};
 
-/// Time after the timeout of an attempt at which the engine stops waiting for the worker, which normally reports the
-/// timeout itself.
-const ATTEMPT_GRACE_MS: u64 = 1_000;
+/// Time after the timeout of an attempt at which the engine stops waiting for the worker. Normally the worker reports the
+/// timeout itself, with the output of the program, also if it has to kill a program that ignores TERM.
+const ATTEMPT_GRACE_MS: u64 = protocol::STOP_GRACE_MS + 2_000;
 
 pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol::Unit {
     protocol::Unit { execution: execution.0, run: run.0, fence: fence.0 }
@@ -139,6 +139,8 @@ impl<R> Lane<R> {
                 step: step.name.clone(),
                 path: step_run.path.0.clone(),
                 attempt: step_run.attempts + 1,
+                // A restarted execution has new step-runs.
+                losses: step_run.losses + live.state.head.restarts,
                 spec: spec.clone(),
                 scope: scope(live, step_run, spec)?,
                 cursor: step_run.cursor.clone(),

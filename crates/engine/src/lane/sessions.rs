@@ -28,14 +28,11 @@ use windlass_store::{
     Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, WHOLE, Write,
 };
 
-/// Time between TERM and KILL.
-const STOP_GRACE_MS: u64 = 5_000;
-
 /// Returns the grace for work that this input stops. A forced cancel leaves none.
 pub(super) fn grace_ms(what: &PendingKind) -> u64 {
     match what {
         PendingKind::Input(input) if matches!(&**input, Input::Cancel(cancel) if cancel.force) => 0,
-        _ => STOP_GRACE_MS,
+        _ => protocol::STOP_GRACE_MS,
     }
 }
 

@@ -374,6 +374,13 @@ pub fn logs_are_read_on_from_a_place<P: StoreSite>(site: &P) {
         assert_eq!(listed, sent, "pages of {size}");
     }
     assert!(reader(&store).logs(ExecutionId(3), Position(0), 9).expect("logs").is_empty());
+    written(&mut store, &[Write::Log(chunk(2, 5)), Write::Log(chunk(2, 6))]);
+    let found = pages(1, |after: Option<&StoredLog>, limit| {
+        let after = after.map_or(Position(0), |log| log.position);
+        reader(&store).run_logs(ExecutionId(2), RunId(5), after, limit).expect("logs")
+    });
+    assert_eq!(found.iter().map(|log| log.run.0).collect::<Vec<_>>(), [5, 5], "of one step-run");
+    assert!(reader(&store).run_logs(ExecutionId(3), RunId(5), Position(0), 9).expect("logs").is_empty());
 }
 
 pub fn lists_do_not_go_on_from_nowhere<P: StoreSite>(site: &P) {

@@ -3,9 +3,10 @@
 use super::timers::{listed, running};
 use super::values::compare;
 use super::world::{World, definition, net, reported, task, with};
-use super::{StoreSite, commit, pages, reader, written};
+use super::{ServerSite, StoreSite, commit, pages, reader, written};
+use crate::check::check;
 use crate::commit::{Commit, Write};
-use crate::project::project;
+use crate::project::stored_rows;
 use crate::rows::{PartRow, Rows, WHOLE};
 use crate::store::{Offer, Reader, Store};
 use serde_json::{Value, json};
@@ -52,6 +53,28 @@ pub fn rows_are_what_the_journal_says_after_every_commit<P: StoreSite>(site: &P)
     assert!(ended > 3 && ended < worlds.len(), "{ended} of {} have ended", worlds.len());
 }
 
+/// The check of a store replays every journal: executions that run or have ended, also those that one worker takes as a
+/// whole.
+pub fn a_check_finds_no_problem_in_executions_of_every_kind<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    let (mut wholes, mut ended) = (0, 0);
+    for (net, id) in zoo().iter().cycle().zip(0..WORLDS) {
+        let (mut world, created) = World::create(net, id);
+        written(&mut store, &[Write::Net(net.clone()), commit(created)]);
+        let mut chance = Chance(u64::try_from(id).expect("a small number"));
+        for _ in 0..INPUTS {
+            step(&mut store, &mut world, &mut chance);
+        }
+        let report = check(&mut reader(&store), &mut |_| {}).expect("a store that can be read");
+        assert_eq!(report.problems, Vec::new(), "after execution {id}");
+        if net.policy().affinity == net::Affinity::OneWorker {
+            wholes += 1;
+            ended += u32::from(world.state.phase().is_ended());
+        }
+    }
+    assert!(0 < ended && ended < wholes, "{ended} of {wholes} have ended");
+}
+
 fn step(store: &mut impl Store, world: &mut World, chance: &mut Chance) {
     world.now = world.now.plus(chance.below(30));
     let Some(input) = input(world, chance) else { return };
@@ -64,12 +87,10 @@ fn step(store: &mut impl Store, world: &mut World, chance: &mut Chance) {
     let stored = reader.load(world.id()).expect("a state").expect("it was created");
     assert_eq!(stored.state, world.state, "after {input:?}");
     let rows = reader.rows(world.id()).expect("rows").expect("it was created");
-    let mut whole = project(&world.net, &Changes::whole(&world.state), &made.records);
+    let mut expected = stored_rows(&world.net, &world.state, &made.records);
     // Facts are of the whole journal, which `compare` looks at in the end.
-    whole.facts.clone_from(&rows.facts);
-    whole.runs.retain(|row| row.after.is_some());
-    whole.runs.iter_mut().for_each(|row| row.before = None);
-    assert_eq!(sorted(rows), sorted(whole), "after {input:?}");
+    expected.facts.clone_from(&rows.facts);
+    assert_eq!(sorted(rows), sorted(expected), "after {input:?}");
 }
 
 /// Loads what the decision needs from the store. Inputs that do not fit are refused by the kernel: no commit.

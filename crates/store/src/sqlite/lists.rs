@@ -109,3 +109,19 @@ pub(super) fn logs(
         Ok(read_row![row, StoredLog: position run step attempt lines])
     })
 }
+
+pub(super) const RUN_LOGS: &str = "SELECT position, run, step, attempt, lines FROM logs \
+     WHERE execution = ?1 AND run = ?2 AND position > ?3 ORDER BY position LIMIT ?4";
+
+pub(super) fn run_logs(
+    conn: &Connection,
+    execution: ExecutionId,
+    run: RunId,
+    after: Position,
+    count: usize,
+) -> StoreResult<Vec<StoredLog>> {
+    let Some(key) = find_key(conn, execution)? else { return Ok(Vec::new()) };
+    query_all(conn, RUN_LOGS, params![key, run.0.cast_signed(), after.0, limit(count)], |row| {
+        Ok(read_row![row, StoredLog: position run step attempt lines])
+    })
+}

@@ -201,6 +201,16 @@ impl Reader for SqliteReader {
         self.at_once(|conn| lists::logs(conn, execution, after, limit))
     }
 
+    fn run_logs(
+        &mut self,
+        execution: ExecutionId,
+        run: RunId,
+        after: Position,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredLog>> {
+        self.at_once(|conn| lists::run_logs(conn, execution, run, after, limit))
+    }
+
     fn suspect(&mut self, execution: ExecutionId) -> StoreResult<Option<Suspect>> {
         self.at_once(|conn| quarantine::find_suspect(conn, execution))
     }

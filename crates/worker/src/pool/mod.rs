@@ -10,13 +10,13 @@ pub(crate) mod whole;
 pub use log::CHUNK_MAX;
 pub(crate) use log::{Lines, log};
 pub(crate) use unit::{RunNeed, advance_run, begin, bound_depth};
-pub use whole::remove_folder;
 
 use crate::activity::{Activity, Unwatched, note_polls};
 use crate::claim::{Claim, first_reply};
 use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
+use crate::folder::make_folder;
 use crate::halt::{HaltSender, halt};
 use crate::keeper;
 use crate::kits::Kits;
@@ -25,10 +25,8 @@ use crate::tools::{Clients, GRACE_MS, Kit};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
-use std::fs::DirBuilder;
 use std::io;
 use std::num::NonZero;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, available_parallelism};
@@ -353,8 +351,7 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
     let Some(folders) = folders else { return Ok(temp_dir()) };
     // Programs get the path and start in another directory, so it must be absolute.
     let folders = std::path::absolute(folders)?;
-    remove_folder(&folders)?;
-    DirBuilder::new().mode(0o700).recursive(true).create(&folders)?;
+    make_folder(&folders)?;
     Ok(folders)
 }
 

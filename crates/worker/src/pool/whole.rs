@@ -2,12 +2,10 @@
 
 use super::unit::{Result, UnitChannels, store_cursor};
 use crate::failure::failure;
+use crate::folder::{make_folder, remove_folder};
 use crate::halt::Halt;
 use crate::tools::Kit;
 use serde_json::{Map, Value, json};
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 use windlass_protocol::{Failure, Outcome, PlanStep, Report, Unit, Work, codes};
@@ -69,62 +67,17 @@ async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Fa
     Ok(())
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
-    remove_folder(folder)?;
-    DirBuilder::new().mode(0o700).recursive(true).create(folder)
-}
-
-/// Removes a folder with all its content, if it exists. Programs of steps may have left folders in it that their owner
-/// cannot enter.
-pub fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_folders(folder)?;
-            fs::remove_dir_all(folder)
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Makes every folder of a tree writable. Links are not followed.
-fn open_folders(top: &Path) -> io::Result<()> {
-    let mut folders = vec![top.to_owned()];
-    while let Some(folder) = folders.pop() {
-        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_created_empty_and_removed_with_all_contents() {
-        let place = tempfile::tempdir().unwrap();
+    fn steps_of_one_generation_share_a_folder() {
+        let place = Path::new("/work");
         let unit = Unit { execution: 7, run: Unit::WHOLE, fence: 3 << 32 };
-        let folder = execution_folder(place.path(), unit);
+        let folder = execution_folder(place, unit);
         assert!(folder.ends_with("exec_00000000000000000000000000000007-3"));
         let step = Unit { run: (3 << 32) + 5, fence: (3 << 32) + 9, ..unit };
-        assert_eq!(execution_folder(place.path(), step), folder, "steps of a generation share it");
-        make_folder(&folder).unwrap();
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-        fs::create_dir_all(folder.join("a/b")).unwrap();
-        fs::write(folder.join("a/b/file"), "x").unwrap();
-        for closed in ["a/b", "a"] {
-            fs::set_permissions(folder.join(closed), Permissions::from_mode(0o000)).unwrap();
-        }
-        make_folder(&folder).unwrap();
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "what an earlier hold left is gone");
-        remove_folder(&folder).unwrap();
-        remove_folder(&folder).unwrap();
-        assert!(!folder.exists());
+        assert_eq!(execution_folder(place, step), folder);
     }
 }

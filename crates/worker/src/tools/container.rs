@@ -15,11 +15,11 @@
 //! left behind is removed before the next one starts.
 
 use super::fields::{Fields, plain};
-use super::program::Program;
+use super::program::{ERROR_TAIL_MAX, Ended, Program};
 use super::{Desk, shell};
 use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
@@ -28,10 +28,15 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 use windlass_protocol::{Failure, Tool, Unit, codes};
-use windlass_secrets::ENGINE_VARIABLES;
+use windlass_secrets::withheld_variables;
 
 const TOOL: &str = "container";
 const ENGINES: [&str; 2] = ["docker", "podman"];
+
+/// Exit code of engines for failures of their own: no daemon, no such image, a wrong option.
+const ENGINE_FAILED: i32 = 125;
+/// Begins of the lines in which engines name a failure.
+const ENGINE_ERRORS: [&str; 3] = ["docker: ", "Error: ", "Error response from daemon: "];
 
 /// Time in which an engine removes a container, or does not respond.
 const REMOVED_WITHIN: Duration = Duration::from_secs(30);
@@ -55,7 +60,27 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
     if halt.is_requested() {
         remove(&order.engine, &name).await;
     }
-    shell::read_result(ended?)
+    read_result(&order.engine, ended?)
+}
+
+/// Reads the result of a command of an engine, which has an exit code for its own failures.
+pub(super) fn read_result(engine: &str, mut ended: Ended) -> Result<Value, Box<Failure>> {
+    if ended.status.code() != Some(ENGINE_FAILED) {
+        return shell::read_result(ended);
+    }
+    let (stderr, _) = ended.err.text(ERROR_TAIL_MAX);
+    let reason = engine_reason(&stderr).map_or_else(|| "it gave no reason".to_owned(), shown);
+    let message = format!("{engine} could not run the container (exit code {ENGINE_FAILED}): {reason}");
+    let mut failed = failure(ErrorClass::Unknown, "CONTAINER_ENGINE_FAILED", message);
+    failed.details = json!({ "exit_code": ENGINE_FAILED, "stderr": stderr });
+    Err(failed)
+}
+
+/// Returns the line in which an engine names its failure. Lines about a download may come before, and hints follow.
+fn engine_reason(stderr: &str) -> Option<&str> {
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let names = |line: &&str| ENGINE_ERRORS.iter().any(|begin| line.starts_with(begin));
+    lines.clone().find(names).or_else(|| lines.next())
 }
 
 struct Order {
@@ -107,7 +132,7 @@ impl Order {
 pub(super) async fn remove(engine: &str, name: &str) {
     let mut command = Command::new(engine);
     command.args(["rm", "--force", name]).kill_on_drop(true);
-    for variable in ENGINE_VARIABLES {
+    for variable in withheld_variables() {
         command.env_remove(variable);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -166,4 +191,26 @@ fn volumes(fields: Fields<'_>) -> Result<Vec<String>, Box<Failure>> {
         volume.as_str().filter(|text| text.contains(':') && !text.starts_with('-')).map(str::to_owned)
     };
     given.as_array().ok_or_else(refused)?.iter().map(|volume| text(volume).ok_or_else(refused)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_an_engine_is_the_line_that_names_it() {
+        let no_daemon = "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?\n\nRun 'docker run --help' for more information\n";
+        let reason =
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?";
+        assert_eq!(engine_reason(no_daemon), Some(reason));
+        let no_image =
+            "Unable to find image 'x:1' locally\ndocker: Error response from daemon: pull access denied\n";
+        assert_eq!(engine_reason(no_image), Some("docker: Error response from daemon: pull access denied"));
+        assert_eq!(
+            engine_reason("Trying to pull x:1...\nError: no such image\n"),
+            Some("Error: no such image")
+        );
+        assert_eq!(engine_reason("\nsomething else\nRun 'x --help'\n"), Some("something else"));
+        assert_eq!(engine_reason(""), None);
+    }
 }

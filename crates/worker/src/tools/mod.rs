@@ -36,11 +36,13 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::INLINE_BYTES;
-use windlass_protocol::{Failure, Pipeline, RoutingTarget, Tool, Unit, Work, codes, idempotency_key};
+use windlass_protocol::{
+    Failure, Pipeline, RoutingTarget, STOP_GRACE_MS, Tool, Unit, Work, codes, idempotency_key,
+};
 use windlass_secrets::Zeroizing;
 
 /// Time between TERM and KILL when a task times out or leaves processes behind.
-pub const GRACE_MS: u64 = 5_000;
+pub const GRACE_MS: u64 = STOP_GRACE_MS;
 
 /// The step that calls a tool, and the resources of the tool.
 #[derive(Debug)]
@@ -105,7 +107,7 @@ impl Desk {
         let names = [
             ("WINDLASS_EXECUTION_ID", execution_id(work)),
             ("WINDLASS_STEP", work.step.clone()),
-            ("WINDLASS_ATTEMPT", work.attempt.to_string()),
+            ("WINDLASS_ATTEMPT", (work.attempt + work.losses).to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
         let share = Share::new(Arc::clone(&kit.bounds));

@@ -1,19 +1,20 @@
 //! One program with its group, from its start to the end of its descendants; shared by `shell` and `python`.
 
+use super::source::blocking;
 use super::{Desk, GRACE_MS};
 use crate::command::OwnCommand;
 use crate::failure::{self, failure, shown};
+use crate::folder::{Folder, PRIVATE};
 use crate::halt::Halt;
 use crate::keeper::LARGE;
 use crate::process::SupervisedProcess;
-use crate::stream::{Splitter, Tail};
+use crate::stream::{Splitter, TAIL_MAX, Tail};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::mem;
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
-use windlass_protocol::{Failure, FailureCode, Stream};
-use windlass_secrets::ENGINE_VARIABLES;
+use windlass_protocol::{Failure, FailureCode, Stream, codes};
+use windlass_secrets::withheld_variables;
 
 /// Maximum bytes of each stream in an error; errors are stored and sent far more often than results.
 pub(super) const ERROR_TAIL_MAX: usize = 4 * 1024;
@@ -43,8 +44,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum wait: a program without pauses is still logged line by line.
 const HELD_FOR: Duration = Duration::from_secs(1);
 
-/// Maximum bytes of the copy of a stream.
-const COPY_MAX: usize = 32 << 20;
+/// Maximum bytes of the copy of a stream. People do not read more, and a program that writes endlessly must not fill the
+/// disk. The end of a longer stream is kept.
+const COPY_MAX: u64 = 1 << 30;
+/// Bytes that are written to a copy at once.
+const COPY_PIECE: usize = 256 * 1024;
 
 /// Program to start, and its name in messages.
 #[derive(Debug)]
@@ -57,8 +61,8 @@ pub(super) struct Program<'p> {
     /// Variables of the worker that the program does not inherit.
     pub(super) unset: &'static [&'static str],
     pub(super) cwd: Option<&'p str>,
-    /// Folder for whole copies of the streams, `stdout` and `stderr`.
-    pub(super) copies: Option<&'p Path>,
+    /// Folder for copies of the streams, `stdout` and `stderr`.
+    pub(super) copies: Option<&'p Folder>,
 }
 
 pub(super) struct Ended {
@@ -72,7 +76,10 @@ impl Program<'_> {
         let (mut child, mut family) = self.spawn(desk)?;
         let copies = Copies::open(self.copies).map_err(|error| self.cannot_start(&error))?;
         let ended = follow(&mut child, &mut family, copies, desk, halt).await;
-        ended.map_err(|error| self.cannot_start(&error))
+        ended.map_err(|error| match family.has_begun() {
+            true => self.end_unknown(&error),
+            false => self.cannot_start(&error),
+        })
     }
 
     /// Starts the supervisor. The program begins when it is ordered to: before that, it ends with the worker without
@@ -82,7 +89,7 @@ impl Program<'_> {
         let OwnCommand { program, args } = &desk.kit.supervisor;
         let mut command = Command::new(program);
         command.args(args).arg("--").args(&self.argv);
-        for variable in ENGINE_VARIABLES.iter().chain(self.unset) {
+        for variable in withheld_variables().chain(self.unset.iter().copied()) {
             command.env_remove(variable);
         }
         command.envs(self.env).envs(desk.names.iter().map(|(name, value)| (*name, value)));
@@ -102,6 +109,13 @@ impl Program<'_> {
         let mut failed = failure(self.not_started, message);
         failed.retryable = Some(true);
         failed
+    }
+
+    /// Returns the failure of a program that ran, and whose end was not seen. Its effects are unknown, so the policy of the
+    /// definition decides about another try.
+    fn end_unknown(&self, error: &io::Error) -> Box<Failure> {
+        let message = format!("the command of {} ran, and its result is unknown: {error}", self.tool);
+        failure(ErrorClass::Unknown, "RESULT_UNKNOWN", message)
     }
 
     fn refused(&self, error: &io::Error) -> Box<Failure> {
@@ -225,19 +239,22 @@ impl Output {
         if self.held_since.is_none() && self.redacted.has_lines() {
             self.held_since = Some(self.last_read);
         }
-        self.split(&given)
+        self.split(&given).await
     }
 
     async fn release(&mut self) -> Vec<String> {
         self.held_since = None;
         let given = self.search(windlass_secrets::Stream::release).await;
-        self.split(&given)
+        self.split(&given).await
     }
 
     async fn end(&mut self) -> Vec<String> {
         let given = self.search(windlass_secrets::Stream::end).await;
-        let mut texts = self.split(&given);
+        let mut texts = self.split(&given).await;
         self.splitter.end(&mut texts);
+        if let Some(copy) = &mut self.copy {
+            copy.end(&self.tail).await;
+        }
         texts
     }
 
@@ -247,7 +264,7 @@ impl Output {
             return take(&mut self.redacted);
         }
         let nothing = windlass_secrets::Stream::new(Arc::default());
-        let mut stream = std::mem::replace(&mut self.redacted, nothing);
+        let mut stream = mem::replace(&mut self.redacted, nothing);
         let searched = spawn_blocking(move || {
             let given = take(&mut stream);
             (stream, given)
@@ -258,10 +275,12 @@ impl Output {
         given
     }
 
-    fn split(&mut self, given: &[u8]) -> Vec<String> {
+    async fn split(&mut self, given: &[u8]) -> Vec<String> {
         let mut texts = Vec::new();
         self.tail.push(given);
-        self.copy.iter_mut().for_each(|copy| copy.write(given));
+        if let Some(copy) = &mut self.copy {
+            copy.write(given).await;
+        }
         self.splitter.push(given, &mut texts);
         texts
     }
@@ -275,29 +294,66 @@ struct Copies {
 }
 
 impl Copies {
-    fn open(folder: Option<&Path>) -> io::Result<Copies> {
+    fn open(folder: Option<&Folder>) -> io::Result<Copies> {
         let Some(folder) = folder else { return Ok(Copies::default()) };
-        let open = |name| StreamCopy::open(&folder.join(name)).map(Some);
+        let open = |name| folder.create_file(name, PRIVATE).map(|file| Some(StreamCopy::new(file, COPY_MAX)));
         Ok(Copies { out: open("stdout")?, err: open("stderr")? })
     }
 }
 
-/// A file with the output of a program on one stream, after secrets were removed. It is short enough to be read whole.
+/// A file with the output of a program on one stream, after secrets were removed: its begin up to a limit, and its end.
 struct StreamCopy {
-    file: File,
-    left: usize,
+    file: Arc<File>,
+    /// Bytes that are not written yet.
+    held: Vec<u8>,
+    /// Bytes that the begin may still get.
+    left: u64,
+    /// Bytes after the begin.
+    over: u64,
 }
 
 impl StreamCopy {
-    fn open(path: &Path) -> io::Result<StreamCopy> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        Ok(StreamCopy { file, left: COPY_MAX })
+    fn new(file: File, max: u64) -> StreamCopy {
+        let left = max.saturating_sub(TAIL_MAX as u64);
+        StreamCopy { file: Arc::new(file), held: Vec::new(), left, over: 0 }
     }
 
-    /// Writes to the copy. The log has every line, so a copy that cannot be written is truncated, and the program continues.
-    fn write(&mut self, given: &[u8]) {
-        let part = &given[..given.len().min(self.left)];
-        self.left = if self.file.write_all(part).is_ok() { self.left - part.len() } else { 0 };
+    async fn write(&mut self, given: &[u8]) {
+        let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(given.len());
+        self.held.extend_from_slice(&given[..fits]);
+        self.left -= fits as u64;
+        self.over += (given.len() - fits) as u64;
+        if self.held.len() >= COPY_PIECE {
+            self.flush().await;
+        }
+    }
+
+    /// Writes the held bytes. If that fails, the copy has no more than its begin and its end, and the program continues.
+    async fn flush(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let (file, piece) = (Arc::clone(&self.file), mem::take(&mut self.held));
+        let length = piece.len() as u64;
+        let written = blocking(move || (&*file).write_all(&piece)).await;
+        if written.is_err() {
+            self.left = 0;
+            self.over += length;
+        }
+    }
+
+    /// Adds the end of a stream that was longer than the limit, after the number of bytes between them.
+    async fn end(&mut self, tail: &Tail) {
+        self.flush().await;
+        if self.over > 0 {
+            let end = tail.last(usize::try_from(self.over).unwrap_or(usize::MAX));
+            let omitted = self.over - end.len() as u64;
+            if omitted > 0 {
+                self.held = format!("\n[… {omitted} bytes omitted …]\n").into_bytes();
+            }
+            self.held.extend(end);
+            self.flush().await;
+        }
     }
 }
 
@@ -305,4 +361,40 @@ async fn silence(gone: &mut watch::Receiver<bool>) {
     // A dropped sender means the same: nothing runs any more.
     let _ = gone.wait_for(|gone| *gone).await;
     sleep(LAST_READ).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Copies a stream of so many bytes with a limit, and returns the copy.
+    async fn copied(bytes: usize, max: u64) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Folder::open(folder.path()).unwrap().create_file("stdout", PRIVATE).unwrap();
+        let (mut copy, mut tail) = (StreamCopy::new(file, max), Tail::default());
+        let stream: Vec<u8> = b"0123456789".iter().copied().cycle().take(bytes).collect();
+        for piece in stream.chunks(READ_BYTES) {
+            tail.push(piece);
+            copy.write(piece).await;
+            assert!(copy.held.len() < COPY_PIECE, "memory does not grow with the stream");
+        }
+        copy.end(&tail).await;
+        std::fs::read_to_string(folder.path().join("stdout")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_copy_has_the_whole_stream_up_to_its_limit_and_then_a_mark_and_the_end() {
+        let max = 1_000_000;
+        for bytes in [0, 10, COPY_PIECE, 999_990, 1_000_000] {
+            let text = copied(bytes, max).await;
+            assert!(text.len() == bytes && !text.contains('…'), "{bytes}: {}", text.len());
+        }
+        let text = copied(3_000_007, max).await;
+        let begin = 1_000_000 - TAIL_MAX;
+        let (begin, end) = (text.get(..begin).unwrap(), text.get(begin..).unwrap());
+        assert!(begin.starts_with("0123456789012"));
+        let mark = "\n[… 2000007 bytes omitted …]\n";
+        assert!(end.starts_with(mark), "{}", &end[..40]);
+        assert!(end.len() == mark.len() + TAIL_MAX && end.ends_with("7890123456"));
+    }
 }

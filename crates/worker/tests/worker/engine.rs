@@ -306,6 +306,7 @@ pub fn pipeline(spec: Value) -> Work {
         step,
         path: vec![],
         attempt: 2,
+        losses: 0,
         spec,
         scope,
         cursor: None,

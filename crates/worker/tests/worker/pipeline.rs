@@ -25,6 +25,7 @@ pub fn work(spec: Value) -> Work {
         step,
         path: vec![],
         attempt: 1,
+        losses: 0,
         spec,
         scope,
         cursor: None,

@@ -23,6 +23,7 @@ pub fn work(unit: Unit) -> Box<Work> {
         step,
         path: vec![],
         attempt: 1,
+        losses: 0,
         spec,
         scope,
         cursor: None,

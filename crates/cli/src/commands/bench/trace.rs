@@ -216,6 +216,7 @@ mod tests {
                 step,
                 path,
                 attempt: 1,
+                losses: 0,
                 spec,
                 scope,
                 cursor,

@@ -1,6 +1,7 @@
 //! Log lines of an execution of a plan while it runs, as server-sent events.
 
 use super::logs::StreamName;
+use super::outputs::find_step;
 use super::{TAG, load};
 use crate::app::App;
 use crate::auth::Caller;
@@ -108,7 +109,10 @@ pub(super) async fn follow_plan_logs(
 ) -> Result<Sse<KeepAliveStream<Events>>, Problem> {
     let wrong = || Problem::invalid("cursor", "is not a cursor of this log");
     let place = params.cursor.as_deref().map(|text| LogPlace::parse(text).ok_or_else(wrong)).transpose()?;
-    load(&app, &caller, &id).await?;
+    let found = load(&app, &caller, &id).await?;
+    if let Some(step) = &params.step {
+        find_step(&found.status, step)?;
+    }
     let execution = ids::execution(&id)?;
     let slot = app.take_stream_slot(&caller.tenant)?;
     let (sender, taken) = mpsc::channel(WAITING_MAX);

@@ -2,28 +2,29 @@
 
 use super::outputs::{find_step, send};
 use super::ranged::{Content, respond};
-use super::{TAG, load};
+use super::{PlanExecution, TAG};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
 use crate::ids;
+use crate::loaded::LoadedExecution;
 use crate::problem::Problem;
+use crate::routes::executions::view_execution;
 use crate::routes::shared::Refusals;
+use crate::step_log::{LogBounds, read_step_log};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_kernel::ExecutionId;
-use windlass_protocol::{Line, Stream};
+use windlass_kernel::RunId;
+use windlass_protocol::Stream;
 use windlass_store::sqlite::SqliteReader;
-use windlass_store::{Position, Reader as _};
+use windlass_views::Sources;
 
-/// Chunks of the log that are read at a time.
-const PAGE: usize = 64;
-/// Maximum bytes of the log of a running step; the whole log is available when it has ended.
-const RUNNING_BYTES_MAX: usize = 4 << 20;
+/// Bounds of the log of a step that no worker has reported: one that runs, or whose end was not seen.
+const BOUNDS: LogBounds = LogBounds { read_max: 64 << 20, text_max: 4 << 20 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -76,47 +77,35 @@ pub(super) async fn get_step_log(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let stream = params.stream.unwrap_or_default();
-    let execution = load(&app, &caller, &id).await?;
+    let wanted = step.clone();
+    let view = move |loaded: &LoadedExecution<'_>| {
+        // A log that no worker reported is read here, because more of it is shown than in an execution.
+        let execution = PlanExecution::with_sources(loaded, Sources { log: &|_| None, ..loaded.sources })?;
+        Some((execution, newest_run(loaded, &wanted)))
+    };
+    let found = view_execution(&app, &caller, &id, view).await?;
+    let (execution, run) = found.ok_or_else(|| Problem::not_found("plan execution", &id))?;
     let found = find_step(&execution.status, &step)?;
     let logs = found["logs"].as_array().map(Vec::as_slice).unwrap_or_default();
     if let Some(log) = logs.iter().find(|log| log["stream"] == stream.name()) {
         return send(&app, &caller, Some(log), ("log", stream.name()), &headers).await;
     }
     let id = ids::execution(&id)?;
-    let read = move |reader: &mut SqliteReader| read_lines(reader, id, &step, stream);
-    let text = app.readers.of(&caller.tenant).read(read).await?;
+    let text = match run {
+        None => Vec::new(),
+        Some(run) => {
+            let read = move |reader: &mut SqliteReader| read_step_log(reader, id, run, BOUNDS);
+            let log = app.readers.of(&caller.tenant).read(read).await?;
+            match stream {
+                StreamName::Stdout => log.stdout,
+                StreamName::Stderr => log.stderr,
+            }
+        }
+    };
     respond(Content::Value(text), &HeaderValue::from_static("text/plain; charset=utf-8"), &headers).await
 }
 
-/// Reads the lines of the newest run of a step.
-fn read_lines(
-    reader: &mut SqliteReader,
-    id: ExecutionId,
-    step: &str,
-    stream: StreamName,
-) -> Result<Vec<u8>, Problem> {
-    let (mut text, mut after, mut run) = (Vec::new(), Position(0), None);
-    loop {
-        let chunks = reader.logs(id, after, PAGE)?;
-        let is_last = chunks.len() < PAGE;
-        for chunk in chunks {
-            after = chunk.position;
-            if chunk.step != step {
-                continue;
-            }
-            if run != Some(chunk.run) {
-                run = Some(chunk.run);
-                text.clear();
-            }
-            let lines: Vec<Line> = serde_json::from_slice(&chunk.lines).map_err(Problem::internal)?;
-            for line in lines.iter().filter(|line| StreamName::of(line.stream) == Some(stream)) {
-                text.extend_from_slice(line.text.as_bytes());
-                text.push(b'\n');
-            }
-        }
-        if is_last || text.len() > RUNNING_BYTES_MAX {
-            text.truncate(RUNNING_BYTES_MAX);
-            return Ok(text);
-        }
-    }
+/// Returns the newest run of a step.
+fn newest_run(loaded: &LoadedExecution<'_>, step: &str) -> Option<RunId> {
+    loaded.history.whole().rfind(|firing| loaded.net.step(firing.step).name == step).map(|firing| firing.run)
 }

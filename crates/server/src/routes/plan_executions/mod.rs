@@ -27,7 +27,7 @@ use utoipa_axum::routes;
 use windlass_dialects::SECRETS;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, Input};
-use windlass_views::{ExecutionView, execution_id};
+use windlass_views::{ExecutionView, Sources, execution_id, response};
 
 const TAG: &str = super::plans::TAG;
 
@@ -74,7 +74,11 @@ pub(crate) struct PlanExecutionSpec {
 impl PlanExecution {
     /// Returns None for executions of other dialects.
     fn of(loaded: &LoadedExecution<'_>) -> Option<PlanExecution> {
-        let mut shown = loaded.response();
+        PlanExecution::with_sources(loaded, loaded.sources)
+    }
+
+    fn with_sources(loaded: &LoadedExecution<'_>, sources: Sources<'_>) -> Option<PlanExecution> {
+        let mut shown = response(&loaded.facts, loaded.net, loaded.history, sources);
         if shown.dialect != Some(DIALECT) {
             return None;
         }

@@ -129,7 +129,7 @@ fn parse_range(text: &str, length: u64) -> RequestedRange {
     let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
         return RequestedRange::Whole;
     };
-    let number = |text: &str| text.trim().parse::<u64>();
+    let number = |text: &str| parse_position(text.trim());
     let range = match (first.trim().is_empty(), last.trim().is_empty()) {
         (true, true) => return RequestedRange::Whole,
         (true, false) => number(last).map(|count| length.saturating_sub(count)..length),
@@ -139,10 +139,16 @@ fn parse_range(text: &str, length: u64) -> RequestedRange {
         }
     };
     match range {
-        Err(_) => RequestedRange::Whole,
-        Ok(range) if range.start < range.end => RequestedRange::Part(range),
-        Ok(_) => RequestedRange::OutOfRange,
+        None => RequestedRange::Whole,
+        Some(range) if range.start < range.end => RequestedRange::Part(range),
+        Some(_) => RequestedRange::OutOfRange,
     }
+}
+
+/// Parses a position in a range: digits. One beyond 64 bits is beyond every content.
+fn parse_position(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -165,6 +171,10 @@ mod tests {
             ("bytes=-", RequestedRange::Whole),
             ("lines=0-1", RequestedRange::Whole),
             ("bytes=0-18446744073709551615", RequestedRange::Part(0..10)),
+            ("bytes=0-99999999999999999999", RequestedRange::Part(0..10)),
+            ("bytes=-99999999999999999999", RequestedRange::Part(0..10)),
+            ("bytes=99999999999999999999-", RequestedRange::OutOfRange),
+            ("bytes=+1-2", RequestedRange::Whole),
         ];
         for (text, expected) in cases {
             assert_eq!(parse_range(text, 10), expected, "{text}");

@@ -8,9 +8,9 @@ use windlass_store::rules::{
     merge_timers, run_timer, table_fires,
 };
 use windlass_store::{
-    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, ListedExecution, MailId, Offer, Origin,
-    PageBounds, Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored,
-    StoredDefinition, StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
+    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, ListedExecution, LogChunk, MailId,
+    Offer, Origin, PageBounds, Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop,
+    StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
 };
 
 #[derive(Debug, Clone)]
@@ -199,14 +199,22 @@ impl Reader for DiskReader {
     ) -> Result<Vec<StoredLog>, StoreError> {
         let disk = self.disk();
         let of = disk.logs.iter().filter(|(at, chunk)| **at > after && chunk.execution == execution);
-        let stored = of.map(|(position, chunk)| StoredLog {
-            position: *position,
-            run: chunk.run,
-            step: chunk.step.clone(),
-            attempt: chunk.attempt,
-            lines: chunk.lines.clone(),
-        });
-        Ok(stored.take(limit).collect())
+        Ok(of.map(stored_log).take(limit).collect())
+    }
+
+    fn run_logs(
+        &mut self,
+        execution: ExecutionId,
+        run: RunId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError> {
+        let disk = self.disk();
+        let of = disk
+            .logs
+            .iter()
+            .filter(|(at, chunk)| **at > after && (chunk.execution, chunk.run) == (execution, run));
+        Ok(of.map(stored_log).take(limit).collect())
     }
 
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
@@ -375,5 +383,15 @@ impl JournalLookup for Journal<'_> {
     fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
         let end = row.map_or(self.rows.journal.len(), |row| self.index(row.position));
         end.checked_sub(1).map(|index| self.rows.journal[index].read(self.execution)).transpose()
+    }
+}
+
+fn stored_log((position, chunk): (&Position, &Arc<LogChunk>)) -> StoredLog {
+    StoredLog {
+        position: *position,
+        run: chunk.run,
+        step: chunk.step.clone(),
+        attempt: chunk.attempt,
+        lines: chunk.lines.clone(),
     }
 }

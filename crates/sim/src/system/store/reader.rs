@@ -178,6 +178,16 @@ impl Reader for SystemReader {
         of!(self, logs(execution, after, limit))
     }
 
+    fn run_logs(
+        &mut self,
+        execution: ExecutionId,
+        run: RunId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError> {
+        of!(self, run_logs(execution, run, after, limit))
+    }
+
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
         of!(self, rows(execution))
     }

@@ -4,10 +4,10 @@ use crate::invariants::{Broken, Invariants};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
-    Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Millis, Net, NetDigest, Phase, Record,
-    RunId, evolve, replay,
+    Answer, Event, Execution, ExecutionId, Fence, Kind, Millis, Net, NetDigest, Phase, Record, RunId, evolve,
+    replay,
 };
-use windlass_store::{PartRow, Reader, Rows, decode, project};
+use windlass_store::{PartRow, Reader, Rows, decode, stored_rows};
 
 #[derive(Debug)]
 pub(in crate::system) struct Shadow {
@@ -128,7 +128,7 @@ impl Shadow {
     /// The rows on disk are the ones that follow from the journal on disk (K1).
     pub fn holds(&self, id: ExecutionId, reader: &mut impl Reader) -> Result<(), Broken> {
         let found = reader.rows(id).map_err(super::store)?;
-        let expected = project(&self.net, &Changes::whole(&self.state), &self.journal);
+        let expected = stored_rows(&self.net, &self.state, &self.journal);
         let Some(found) = found else {
             return Err(Broken::new("K1", format!("execution {id} has a journal and no rows")));
         };

@@ -46,6 +46,7 @@ fn no_list_reads_a_whole_table() {
         lists::STOPS,
         mail::INBOX,
         lists::LOGS,
+        lists::RUN_LOGS,
         chain::MARK_AT,
         chain::MARK_AFTER,
         timers::HEADS_DUE,

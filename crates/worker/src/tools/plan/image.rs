@@ -2,7 +2,6 @@
 //! variables with these paths are correct in both places.
 
 use super::super::container;
-use super::super::program::Ended;
 use super::super::{Desk, container::container_name};
 use super::inputs::{InputValue, ResolvedInput, plain_text, text_of};
 use super::place::StepPlace;
@@ -52,7 +51,7 @@ impl Image {
         env: &BTreeMap<String, String>,
         desk: &Desk,
         halt: Halt,
-    ) -> Result<Ended, Box<Failure>> {
+    ) -> Result<Value, Box<Failure>> {
         if self.name.is_empty() || self.name.starts_with('-') || self.name.contains(char::is_whitespace) {
             return Err(invalid(format!(
                 "`{}` is not a name of an image",
@@ -74,7 +73,7 @@ impl Image {
         if halt.is_requested() {
             container::remove(engine, &name).await;
         }
-        ended
+        container::read_result(engine, ended?)
     }
 
     /// Returns the command line. It has no values of variables, because other users can see it.
@@ -140,12 +139,12 @@ mod tests {
     fn pln_33_a_container_sees_the_scratch_dir_and_the_cache_comes_before_a_registry() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        let place = StepPlace::for_test(at("scratch"), at("steps/a"), at("images"));
+        let place = StepPlace::for_test(&at("run"), at("images"));
         let digest = "a".repeat(64);
         let image = Image { name: format!("tools@sha256:{digest}"), command: Some(script_command("id")) };
         let words = |engine: &str| image.words(engine, "c1", &place, ["HOME"].into_iter());
         let line = words("docker").join(" ");
-        let scratch = at("scratch").display().to_string();
+        let scratch = at("run/scratch").display().to_string();
         assert!(line.starts_with("docker run --rm --init --name c1 --user="), "{line}");
         assert!(line.contains(&format!("--volume {scratch}:{scratch} ")), "{line}");
         assert!(line.contains(":ro --workdir"), "the cache is read-only: {line}");

@@ -106,7 +106,7 @@ async fn run_in(
             env.entry(name.clone()).or_insert(value);
         }
     }
-    let ended = match &step.program {
+    let result = match &step.program {
         StepProgram::Script { text } => run_script(place, text, &env, desk, halt).await,
         StepProgram::Builtin(BuiltinAction::RunImage) => {
             let image = image::Image::of_inputs(inputs)?;
@@ -125,22 +125,22 @@ async fn run_in(
         }
     };
     desk.note_logs(place.captured_logs(desk).await?);
-    shell::read_result(ended?)?;
+    result?;
     outputs::collect(place, step, desk).await
 }
 
-/// Returns the command: a script that names its interpreter is run by it, any other by `sh`.
+/// Runs a script: one that names its interpreter is run by it, any other by `sh`.
 async fn run_script(
     place: &StepPlace,
     script: &str,
     env: &BTreeMap<String, String>,
     desk: &Desk,
     halt: Halt,
-) -> Result<super::program::Ended, Box<Failure>> {
+) -> Result<Value, Box<Failure>> {
     let path = place.write_script(script).await?;
     let argv: Vec<&OsStr> =
         if script.starts_with("#!") { vec![path.as_os_str()] } else { vec!["sh".as_ref(), path.as_os_str()] };
-    place.program(argv, env).run(desk, halt).await
+    shell::read_result(place.program(argv, env).run(desk, halt).await?)
 }
 
 impl StepPlace {
@@ -152,7 +152,7 @@ impl StepPlace {
             env,
             unset: place::ROUTING_VARIABLES,
             cwd: self.dir.to_str(),
-            copies: Some(&self.logs),
+            copies: Some(&self.folders.logs),
         }
     }
 }

@@ -6,11 +6,10 @@ use super::inputs::check_schema;
 use super::place::StepPlace;
 use super::unusable;
 use crate::failure::{failure, invalid};
+use crate::folder::{Folder, PRIVATE, is_no_folder};
 use serde_json::{Map, Value, json};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, KeyHasher, is_reference, key_of};
 use windlass_protocol::{DRILLED_BYTES_MAX, Failure, PlanStep, StepOutput, codes};
@@ -42,15 +41,14 @@ enum Written {
 pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> Result<Value, Box<Failure>> {
     let mut store = Store::new(desk);
     for output in &step.outputs {
-        let (folder, name) = (place.dir.join("outputs"), output.name.clone());
+        let (dir, name) = (place.folders.dir.clone(), output.name.clone());
         let written =
-            blocking(move || read(&folder, &name)).await.map_err(|error| unreadable(output, &error))?;
+            blocking(move || read(&dir, &name)).await.map_err(|error| unreadable(output, &error))?;
         match written {
             None => {}
             Some(Written::Bytes { is_json, bytes }) => store.add(output, is_json, bytes).await?,
             Some(Written::File(file)) => {
-                let copy = place.logs.join(format!("{}.part", output.name));
-                store.add_file(output, file, copy).await?;
+                store.add_file(output, file, &place.folders.logs).await?;
             }
         }
     }
@@ -76,18 +74,6 @@ pub(super) async fn store_values(
     Ok(store.finish())
 }
 
-/// Returns bytes as text if they are a short text, else a reference to an artifact with them.
-pub(super) async fn text_or_artifact(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>> {
-    match String::from_utf8(bytes) {
-        Ok(text) if text.len() <= desk.inline_bytes => Ok(json!(text)),
-        Ok(text) => store_bytes(text.into_bytes(), desk).await,
-        Err(error) if error.as_bytes().len() <= desk.inline_bytes => {
-            Ok(json!(String::from_utf8_lossy(error.as_bytes())))
-        }
-        Err(error) => store_bytes(error.into_bytes(), desk).await,
-    }
-}
-
 struct Store<'d> {
     desk: &'d Desk,
     result: Map<String, Value>,
@@ -101,16 +87,21 @@ impl<'d> Store<'d> {
         Store { desk, result: Map::new(), inline: 0, keys: Vec::new() }
     }
 
-    /// Streams a file into an artifact.
-    async fn add_file(&mut self, output: &StepOutput, file: File, copy: PathBuf) -> Result<(), Box<Failure>> {
+    /// Streams a file into an artifact, through a copy in a folder of the worker.
+    async fn add_file(
+        &mut self,
+        output: &StepOutput,
+        file: File,
+        folder: &Folder,
+    ) -> Result<(), Box<Failure>> {
         if output.in_condition {
             return Err(too_large_for_condition(output));
         }
-        let (redactor, to) = (self.desk.kit.keeper.redactor(), copy.clone());
-        let copied = blocking(move || copy_redacted(file, &to, redactor)).await;
+        let name = format!("{}.part", output.name);
+        let (redactor, to, part) = (self.desk.kit.keeper.redactor(), folder.clone(), name.clone());
+        let copied = blocking(move || copy_redacted(file, to.create_file(&part, PRIVATE)?, redactor)).await;
         let (key, length) = copied.map_err(|error| unusable(&error))?;
-        self.desk.kit.claim.keep_file(key.clone(), length, copy).await?;
-        let reference = json!({ windlass_artifact::ARTIFACT: key, "bytes": length });
+        let reference = stored_file(key, length, folder, &name, self.desk).await?;
         self.keys.push(reference.clone());
         self.result.insert(output.name.clone(), reference);
         Ok(())
@@ -159,8 +150,7 @@ fn too_large_for_condition(output: &StepOutput) -> Box<Failure> {
 }
 
 /// Copies a file without values of secrets. Returns the key and the length of the copy.
-fn copy_redacted(mut from: File, to: &Path, redactor: Arc<Redactor>) -> io::Result<(String, u64)> {
-    let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+fn copy_redacted(mut from: File, mut copy: File, redactor: Arc<Redactor>) -> io::Result<(String, u64)> {
     let mut stream = windlass_secrets::Stream::new(redactor);
     let (mut hasher, mut length, mut piece) = (KeyHasher::default(), 0, vec![0; PIECE]);
     let mut write = |given: Vec<u8>| {
@@ -180,6 +170,31 @@ fn copy_redacted(mut from: File, to: &Path, redactor: Arc<Redactor>) -> io::Resu
     }
     write(stream.end())?;
     Ok((hasher.finish(), length))
+}
+
+/// Returns the key and the length of the rest of a file.
+pub(super) fn key_of_file(file: &mut File) -> io::Result<(String, u64)> {
+    let (mut hasher, mut length, mut piece) = (KeyHasher::default(), 0, vec![0; PIECE]);
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok((hasher.finish(), length));
+        }
+        hasher.update(&piece[..read]);
+        length += read as u64;
+    }
+}
+
+/// Moves a file of a folder into an artifact, and returns a reference.
+pub(super) async fn stored_file(
+    key: String,
+    length: u64,
+    folder: &Folder,
+    name: &str,
+    desk: &Desk,
+) -> Result<Value, Box<Failure>> {
+    desk.kit.claim.keep_file(key.clone(), length, folder.at(name)).await?;
+    Ok(json!({ windlass_artifact::ARTIFACT: key, "bytes": length }))
 }
 
 fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
@@ -218,29 +233,22 @@ async fn store_bytes(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>>
 }
 
 /// Finds `NAME.json`, else `NAME`. A link could lead out of the work dir, and is not followed.
-fn read(folder: &Path, name: &str) -> io::Result<Option<Written>> {
-    match fs::symlink_metadata(folder) {
+fn read(dir: &Folder, name: &str) -> io::Result<Option<Written>> {
+    let folder = match dir.enter("outputs") {
+        Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Ok(found) if !found.is_dir() => return Err(io::Error::other("outputs/ is not a folder any more")),
-        found => found.map(drop)?,
-    }
-    for (file, is_json) in [(format!("{name}.json"), true), (name.to_owned(), false)] {
-        let path = folder.join(file);
-        match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-            Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a file")),
-            Ok(found) if found.len() > OUTPUT_MAX => {
-                return Err(io::Error::other(format!(
-                    "it has {} bytes, more than {OUTPUT_MAX}",
-                    found.len()
-                )));
-            }
-            Ok(_) => {}
+        Err(error) if is_no_folder(&error) => {
+            return Err(io::Error::other("outputs/ is not a folder any more"));
         }
-        let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(&path)?;
-        if file.metadata()?.len() > READ_MAX {
+        Err(error) => return Err(error),
+    };
+    for (file, is_json) in [(format!("{name}.json"), true), (name.to_owned(), false)] {
+        let Some(file) = folder.open_file(&file)? else { continue };
+        let length = file.metadata()?.len();
+        if length > OUTPUT_MAX {
+            return Err(io::Error::other(format!("it has {length} bytes, more than {OUTPUT_MAX}")));
+        }
+        if length > READ_MAX {
             return Ok(Some(Written::File(file)));
         }
         let mut bytes = Vec::new();

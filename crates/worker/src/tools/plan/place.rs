@@ -1,15 +1,19 @@
-//! The work dir of a step: created before the program starts, with the inputs as files, and removed after it.
+//! The work dir of a step: created before the program starts, with the inputs as files, and removed after it. Programs of
+//! other steps run as the same user and may have prepared links or folders there, which are removed and never used.
 
 use super::super::source::blocking;
 use super::super::{Desk, execution_of};
 use super::inputs::{InputValue, ResolvedInput, plain_text};
-use super::{outputs, unusable};
+use super::outputs::{self, stored_file};
+use super::unusable;
+use crate::folder::{Folder, PRIVATE};
 use crate::pool::whole::execution_folder;
+use rustix::fs::Mode;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use windlass_protocol::{Body, BodyFile, Failure, RoutingTarget, StepLog};
 
@@ -28,35 +32,50 @@ const CERTIFICATES: [&str; 5] = [
 
 /// Streams and the names of their copies.
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
+const SCRIPT: &str = ".script";
 
 #[derive(Debug)]
 pub(super) struct StepPlace {
     pub(super) scratch: PathBuf,
     /// The work dir.
     pub(super) dir: PathBuf,
-    /// Copies of the streams of the program.
-    pub(super) logs: PathBuf,
     pub(super) cache: PathBuf,
+    pub(super) folders: StepFolders,
     /// Whether the folder of the execution is kept.
     is_kept: bool,
 }
 
+/// Folders as they were created for the step. A program may have moved or replaced them since.
+#[derive(Debug, Clone)]
+pub(super) struct StepFolders {
+    /// Work dirs of all steps.
+    steps: Folder,
+    pub(super) dir: Folder,
+    context: Folder,
+    /// Copies of the streams of the program.
+    pub(super) logs: Folder,
+}
+
+/// A captured stream.
+enum CapturedLog {
+    Text(String),
+    /// The key and the length of a file that is too long for the report.
+    File(String, u64),
+}
+
 impl StepPlace {
     pub(super) async fn make(desk: &Desk) -> Result<StepPlace, Box<Failure>> {
-        let folder = execution_folder(&desk.kit.folders, desk.unit);
-        let place = StepPlace {
-            scratch: folder.join("scratch"),
-            dir: folder.join("steps").join(desk.step()),
-            logs: folder.join("logs").join(desk.step()),
-            cache: desk.kit.cache.join("images"),
-            is_kept: desk.kit.keeps_workdirs,
-        };
-        let mut dirs = vec![place.bin(), place.logs.clone(), place.cache.clone()];
-        dirs.extend(["context", "outputs", "home", "tmp"].map(|name| place.dir.join(name)));
-        blocking(move || dirs.iter().try_for_each(|dir| private_dir(dir)))
-            .await
-            .map_err(|error| unusable(&error))?;
-        Ok(place)
+        let (kit, step) = (&desk.kit, desk.step().to_owned());
+        let folder = execution_folder(&kit.folders, desk.unit);
+        let (scratch, dir) = (folder.join("scratch"), folder.join("steps").join(&step));
+        let (cache, is_kept) = (kit.cache.join("images"), kit.keeps_workdirs);
+        let images = cache.clone();
+        let made = blocking(move || {
+            DirBuilder::new().mode(0o700).recursive(true).create(images)?;
+            StepFolders::make(&folder, &step)
+        });
+        let folders = made.await.map_err(|error| unusable(&error))?;
+        Ok(StepPlace { scratch, dir, cache, folders, is_kept })
     }
 
     fn bin(&self) -> PathBuf {
@@ -70,7 +89,7 @@ impl StepPlace {
         desk: &Desk,
     ) -> Result<(), Box<Failure>> {
         for input in inputs {
-            let path = self.context_file(input);
+            let (context, name) = (self.folders.context.clone(), file_name(input));
             let body: Body = match &input.value {
                 InputValue::Inline(value) if input.is_json => value.to_string().into_bytes().into(),
                 InputValue::Inline(value) => plain_text(value).into_bytes().into(),
@@ -80,25 +99,23 @@ impl StepPlace {
                 }
             };
             let written = blocking(move || match &body.file {
-                Some(BodyFile::Moved(file)) => fs::rename(file, &path),
-                Some(BodyFile::Shared(file)) => copy_file(file, &path),
-                None => private_file(&path, 0o600, &body.bytes),
+                Some(BodyFile::Moved(file)) => context.take_file(file, &name),
+                // A link is not enough, because the program may change its input.
+                Some(BodyFile::Shared(file)) => {
+                    io::copy(&mut File::open(file)?, &mut context.create_file(&name, PRIVATE)?).map(drop)
+                }
+                None => context.create_file(&name, PRIVATE)?.write_all(&body.bytes),
             });
             written.await.map_err(|error| unusable(&error))?;
         }
         Ok(())
     }
 
-    fn context_file(&self, input: &ResolvedInput) -> PathBuf {
-        let name = if input.is_json { format!("{}.json", input.name) } else { input.name.clone() };
-        self.dir.join("context").join(name)
-    }
-
     pub(super) async fn write_script(&self, script: &str) -> Result<PathBuf, Box<Failure>> {
-        let path = self.dir.join(".script");
-        let (to, text) = (path.clone(), script.as_bytes().to_vec());
-        blocking(move || private_file(&to, 0o700, &text)).await.map_err(|error| unusable(&error))?;
-        Ok(path)
+        let (dir, text) = (self.folders.dir.clone(), script.as_bytes().to_vec());
+        let written = blocking(move || dir.create_file(SCRIPT, Mode::RWXU)?.write_all(&text));
+        written.await.map_err(|error| unusable(&error))?;
+        Ok(self.dir.join(SCRIPT))
     }
 
     /// Returns the variables that the worker sets. The rest of the environment is inherited, without the engine's
@@ -141,17 +158,19 @@ impl StepPlace {
         Ok(env)
     }
 
-    /// Returns the output of the program on its streams, after secrets were removed.
+    /// Returns the output of the program on its streams, after secrets were removed. A long one is streamed into an
+    /// artifact.
     pub(super) async fn captured_logs(&self, desk: &Desk) -> Result<Vec<StepLog>, Box<Failure>> {
         let mut logs = Vec::new();
         for stream in STREAMS {
-            let path = self.logs.join(stream);
-            let bytes = blocking(move || fs::read(path)).await;
-            let bytes = match bytes {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-                other => other.map_err(|error| unusable(&error))?,
+            let (folder, text_max) = (self.folders.logs.clone(), desk.inline_bytes as u64);
+            let captured = blocking(move || read_log(&folder, stream, text_max)).await;
+            let value = match captured.map_err(|error| unusable(&error))? {
+                CapturedLog::Text(text) => json!(text),
+                CapturedLog::File(key, length) => {
+                    stored_file(key, length, &self.folders.logs, stream, desk).await?
+                }
             };
-            let value = outputs::text_or_artifact(bytes, desk).await?;
             logs.push(StepLog { stream: stream.to_owned(), value });
         }
         Ok(logs)
@@ -159,15 +178,13 @@ impl StepPlace {
 
     /// Removes the work dir. One that is kept loses the files with secrets.
     pub(super) async fn remove(&self, inputs: &[ResolvedInput]) {
-        let secrets: Vec<PathBuf> =
-            inputs.iter().filter(|input| input.is_secret).map(|input| self.context_file(input)).collect();
-        let (dir, is_kept) = (self.dir.clone(), self.is_kept);
+        let secrets: Vec<String> = inputs.iter().filter(|input| input.is_secret).map(file_name).collect();
+        let (folders, is_kept) = (self.folders.clone(), self.is_kept);
+        let step = self.dir.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let removed = blocking(move || {
-            // A program in a container may have created a link there that leads out of the container.
-            if fs::symlink_metadata(dir.join("context")).is_ok_and(|context| context.is_dir()) {
-                secrets.iter().for_each(|path| drop(fs::remove_file(path)));
-            }
-            if is_kept { Ok(()) } else { fs::remove_dir_all(&dir) }
+            // First, so that a program that moved the folder elsewhere does not keep them.
+            secrets.iter().for_each(|name| drop(folders.context.remove_file(name)));
+            if is_kept { Ok(()) } else { folders.steps.remove(&step) }
         });
         // Files that cannot be removed now are removed with the folder of the execution.
         if let Err(error) = removed.await {
@@ -176,10 +193,49 @@ impl StepPlace {
     }
 }
 
+impl StepFolders {
+    /// Creates the folders of a step, in that of its execution.
+    fn make(execution: &Path, step: &str) -> io::Result<StepFolders> {
+        let (Some(above), Some(name)) =
+            (execution.parent(), execution.file_name().and_then(|name| name.to_str()))
+        else {
+            return Err(io::Error::other("the folder of the execution has no name"));
+        };
+        DirBuilder::new().mode(0o700).recursive(true).create(above)?;
+        let execution = Folder::open(above)?.enter_or_create(name)?;
+        execution.enter_or_create("scratch")?.enter_or_create("bin")?;
+        let steps = execution.enter_or_create("steps")?;
+        let dir = steps.create(step)?;
+        let logs = execution.enter_or_create("logs")?.create(step)?;
+        let context = dir.create("context")?;
+        ["outputs", "home", "tmp"].iter().try_for_each(|name| dir.create(name).map(drop))?;
+        Ok(StepFolders { steps, dir, context, logs })
+    }
+}
+
+/// Returns the name of the file of an input in `context/`.
+fn file_name(input: &ResolvedInput) -> String {
+    if input.is_json { format!("{}.json", input.name) } else { input.name.clone() }
+}
+
+fn read_log(logs: &Folder, stream: &str, text_max: u64) -> io::Result<CapturedLog> {
+    let Some(mut file) = logs.open_file(stream)? else { return Ok(CapturedLog::Text(String::new())) };
+    if file.metadata()?.len() > text_max {
+        let (key, length) = outputs::key_of_file(&mut file)?;
+        return Ok(CapturedLog::File(key, length));
+    }
+    let mut bytes = Vec::new();
+    file.take(text_max).read_to_end(&mut bytes)?;
+    Ok(CapturedLog::Text(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
 #[cfg(test)]
 impl StepPlace {
-    pub(super) fn for_test(scratch: PathBuf, dir: PathBuf, cache: PathBuf) -> StepPlace {
-        StepPlace { scratch, logs: dir.join("logs"), dir, cache, is_kept: false }
+    /// Creates the place of the step `a` in the folder of an execution.
+    pub(super) fn for_test(execution: &Path, cache: PathBuf) -> StepPlace {
+        let folders = StepFolders::make(execution, "a").expect("folders");
+        let (scratch, dir) = (execution.join("scratch"), execution.join("steps/a"));
+        StepPlace { scratch, dir, cache, folders, is_kept: false }
     }
 }
 
@@ -198,18 +254,4 @@ fn certificates() -> String {
         let found = CERTIFICATES.iter().find(|path| Path::new(path).is_file());
         (*found.unwrap_or(&CERTIFICATES[0])).to_owned()
     })
-}
-
-fn private_dir(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).recursive(true).create(dir)
-}
-
-/// Copies a file. A link is not enough, because the program may change its input.
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    io::copy(&mut File::open(from)?, &mut copy).map(drop)
-}
-
-fn private_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(bytes)
 }
