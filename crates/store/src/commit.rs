@@ -306,6 +306,8 @@ pub enum Applied {
     Duplicate,
     /// Another execution has the idempotency key.
     Taken,
+    /// A queue has no room; nothing was written.
+    QueueFull,
     /// This workflow of the tenant has the path of a hook that a definition claims; nothing was written.
     HookTaken(WorkflowId),
 }

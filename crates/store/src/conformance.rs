@@ -127,6 +127,7 @@ macro_rules! conformance_tests {
             workflows_are_listed_by_status_and_name_until_they_are_deleted
             versions_of_older_compilers_are_listed_until_they_are_compiled_again
             the_holder_of_an_idempotency_key_is_found
+            executions_of_a_workflow_are_counted_up_to_a_bound
             durations_are_those_of_completed_executions
             a_hook_belongs_to_one_workflow_of_a_tenant
             tasks_of_a_tenant_are_listed_until_they_are_answered
@@ -142,6 +143,8 @@ macro_rules! conformance_tests {
             deliveries_are_listed_newest_first_by_their_tenant
             a_schedule_has_one_name_and_is_changed_from_its_newest_revision
             a_tenant_reads_its_own_schedules_only
+            schedules_of_a_tenant_are_counted
+            schedules_of_triggers_follow_the_versions_of_their_workflow
             sch_02_sch_13_due_occurrences_become_runs_exactly_once
             sch_03_a_run_is_claimed_once_and_within_the_policies_of_its_schedule
             sch_05_sch_15_only_the_holder_of_a_run_ends_it_and_its_end_is_final
@@ -153,6 +156,9 @@ macro_rules! conformance_tests {
             occurrences_beyond_a_full_queue_are_skipped_with_that_reason
             a_backfill_starts_what_has_no_run_and_what_was_skipped
             a_second_backfill_of_the_same_time_starts_nothing
+            a_dead_letter_is_redriven_while_the_queue_has_room
+            a_dead_letter_is_discarded_although_the_queue_is_full
+            sch_23_a_redriven_occurrence_supersedes_one_that_waits
             a_notice_is_written_with_its_dead_letter_and_sent_until_it_arrives
             runs_are_pruned_with_their_whole_occurrence
             an_open_dead_letter_keeps_its_runs

@@ -139,11 +139,11 @@ pub enum ScheduleWrite {
     Delete { tenant: Tenant, schedule: ScheduleId },
     /// `Conflict` when the schedule was changed or planned meanwhile.
     Plan(Box<OccurrencePlan>),
-    /// Adds a run besides the planned ones; `Duplicate` when the tenant has no such schedule, `Conflict` when too many of
+    /// Adds a run besides the planned ones; `Duplicate` when the tenant has no such schedule, `QueueFull` when too many of
     /// its runs wait.
     Trigger { tenant: Tenant, schedule: ScheduleId, run: Box<NewRun>, at: Millis },
     /// Adds runs for past occurrences, as far as none has one that was not skipped. `Duplicate` when the tenant has no such
-    /// schedule, `Conflict` when too many of its runs would wait.
+    /// schedule, `QueueFull` when too many of its runs would wait.
     Backfill { tenant: Tenant, schedule: ScheduleId, runs: Vec<NewRun>, at: Millis },
     /// Takes a run under a lease. `Conflict` when it must wait, `Fenced` when it is not waiting any more.
     Claim { lease: RunLease, at: Millis },
@@ -172,8 +172,9 @@ pub enum ScheduleWrite {
     /// Deletes the runs of occurrences that ended before a time, with their receipts and resolved dead letters. `Duplicate`
     /// when there is none.
     Prune { ended_before: Millis, occurrences_max: usize },
-    /// Resolves a dead letter: with a new run it is redriven, without one discarded. `Conflict` when it was resolved
-    /// before, `Duplicate` when the tenant has no such letter.
+    /// Resolves a dead letter: with a new run, which is added as that of a trigger, it is redriven, without one discarded.
+    /// `Duplicate` when the tenant has no such letter, `Conflict` when it was resolved before, `QueueFull` when too many
+    /// runs of its schedule wait for another one.
     Resolve { tenant: Tenant, letter: DeadLetterId, redriven: Option<Box<NewRun>>, at: Millis },
 }
 

@@ -209,7 +209,7 @@ export interface paths {
         put?: never;
         /**
          * Run the occurrence again
-         * @description A new run begins with its first attempt. The dead letter stays, as redriven.
+         * @description A new run begins with its first attempt. The overlap policy applies. The dead letter stays, as redriven.
          */
         post: operations["redrive_dead_letter"];
         delete?: never;
@@ -5196,7 +5196,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
-            /** @description It was resolved before */
+            /** @description It was resolved before, or too many runs of its schedule wait */
             409: {
                 headers: {
                     [name: string]: unknown;

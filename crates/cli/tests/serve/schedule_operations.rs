@@ -160,6 +160,37 @@ fn a_dead_letter_is_reported_to_the_webhook_of_its_schedule_until_it_is_taken() 
 }
 
 #[test]
+fn a_dead_letter_is_redriven_when_fewer_than_1000_runs_of_its_schedule_wait() {
+    let place = Place::new();
+    let server = place.serve();
+    let hold = place.path("hold");
+    let script = format!("while [ -e {} ]; do sleep 0.05; done; exit 3", hold.display());
+    let minutely = json!({ "kind": "cron", "expr": "* * * * *" });
+    let document = with(with(shell("busy", &script), "schedule", minutely), "enabled", json!(false));
+    let id = create(&server, &document);
+    until_run(&server, &trigger(&server, &id), "dead_lettered");
+    let letter = get(&server, "/api/v1/dead-letters")["items"][0]["id"].as_str().unwrap().to_owned();
+    std::fs::write(&hold, "").unwrap();
+    until_run(&server, &trigger(&server, &id), "running");
+    let (_, full) = backfill(&server, &id, "2026-01-01T00:00:00Z", "2026-01-01T16:39:00Z", false);
+    assert_eq!(full["created"], 1_000, "{full}");
+    let path = format!("/api/v1/dead-letters/{letter}");
+    let redrive = || send(&server, Method::POST, &format!("{path}/redrive"), &json!({}));
+    let (status, refused) = redrive();
+    let reason = "too many runs of the schedule wait; cancel some of them or wait until they have run";
+    assert_eq!((status, &refused["error"]["message"]), (409, &json!(reason)), "{refused}");
+    assert_eq!(get(&server, &path)["resolution"], Value::Null, "it can be redriven later");
+    let redriven = Place::new().at(&server).windlass(&["dead-letters", "redrive", &letter]);
+    redriven.expect(1).says(reason);
+    let waiting = get(&server, &format!("/api/v1/runs?schedule_id={id}&status=pending&limit=1"));
+    let cancel = format!("/api/v1/runs/{}/cancel", waiting["items"][0]["id"].as_str().unwrap());
+    assert_eq!(send(&server, Method::POST, &cancel, &json!({})).0, 200);
+    let (status, redriven) = redrive();
+    assert_eq!(status, 200, "{redriven}");
+    assert_eq!(get(&server, &path)["resolution"], "redriven");
+}
+
+#[test]
 fn metrics_count_schedules_runs_and_dead_letters() {
     let place = Place::new();
     let server = place.serve();

@@ -282,9 +282,10 @@ impl<R> Lane<R> {
                     self.existed(building, &Refusal::Rejected(Rejected::Exists));
                 }
                 Some(Applied::Taken) => self.existed(building, &Refusal::KeyTaken),
-                Some(any_of![Applied: Conflict Fenced Duplicate Done Defined Accepted HookTaken]) | None => {
-                    self.handle_conflict(building)
-                }
+                Some(
+                    any_of![Applied: Conflict Fenced Duplicate Done Defined Accepted QueueFull HookTaken],
+                )
+                | None => self.handle_conflict(building),
             }
         }
         let mut kept = Vec::new();

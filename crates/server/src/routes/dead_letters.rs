@@ -1,7 +1,7 @@
 //! `/api/v1/dead-letters`: occurrences of schedules whose last attempt failed.
 
 use super::paging::Paged;
-use super::schedules::{TAG, store_audited};
+use super::schedules::{TAG, queue_full, store_audited};
 use super::shared::Refusals;
 use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
@@ -132,10 +132,12 @@ pub(crate) struct Redriven {
 
 /// Run the occurrence again
 ///
-/// A new run begins with its first attempt. The dead letter stays, as redriven.
+/// A new run begins with its first attempt. The overlap policy applies. The dead letter stays, as redriven.
 #[utoipa::path(post, path = "/api/v1/dead-letters/{id}/redrive", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the dead letter")),
-    responses((status = 200, body = Redriven), (status = 409, body = Refused, description = "It was resolved before"), Refusals))]
+    responses((status = 200, body = Redriven),
+        (status = 409, body = Refused, description = "It was resolved before, or too many runs of its schedule wait"),
+        Refusals))]
 async fn redrive_dead_letter(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -186,6 +188,7 @@ async fn resolve(
     match store_audited(app, caller, write, (action, &id, json!({}))).await? {
         Applied::Done => Ok(()),
         Applied::Conflict => Err(Problem::conflict("the dead letter was redriven or discarded before")),
+        Applied::QueueFull => Err(queue_full()),
         Applied::Duplicate => Err(Problem::not_found("dead letter", &id)),
         other => Err(unexpected_applied(other)),
     }

@@ -110,6 +110,28 @@ pub fn the_holder_of_an_idempotency_key_is_found<P: ServerSite>(site: &P) {
     assert_eq!((find(1_500), find(1_501)), (holder, None));
 }
 
+pub fn executions_of_a_workflow_are_counted_up_to_a_bound<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    let applied =
+        written(&mut store, &[defined(define("default", 1, "one")), defined(define("default", 2, "two"))]);
+    let [Applied::Defined(one, ..), Applied::Defined(two, ..)] = applied[..] else { panic!("{applied:?}") };
+    for (number, definition) in [(1, Some(one)), (2, Some(two)), (3, Some(one)), (4, None), (5, Some(one))] {
+        let mut world = World { definition, ..World::new(&chain(1)) };
+        written(&mut store, &[commit(world.begin(Create::new(ExecutionId(number), json!({}))))]);
+        if number == 3 {
+            written(&mut store, &[commit(world.done(json!(1)))]);
+        }
+    }
+    drop(store);
+    let mut reader = reader(&site.open());
+    let mut count = |of: &str, workflow, bound| {
+        reader.count_executions(&Tenant::new(of), WorkflowId(workflow), bound).expect("a count")
+    };
+    assert_eq!(count("default", 1, 9), 3, "open and ended ones");
+    assert_eq!([count("default", 1, 2), count("default", 1, 3), count("default", 1, 0)], [2, 3, 0]);
+    assert_eq!([count("default", 2, 9), count("default", 3, 9), count("other", 1, 9)], [1, 0, 0]);
+}
+
 pub fn durations_are_those_of_completed_executions<P: ServerSite>(site: &P) {
     let mut store = site.open();
     let Applied::Defined(id, ..) = answered(&mut store, defined(define("default", 1, "one"))) else {

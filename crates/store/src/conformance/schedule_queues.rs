@@ -54,8 +54,8 @@ pub fn occurrences_beyond_a_full_queue_are_skipped_with_that_reason<P: ServerSit
         run: Box::new(manual.clone()),
         at: Millis(9),
     };
-    assert_eq!(write(&mut store, trigger()), Applied::Conflict);
-    assert_eq!(write(&mut store, backfill("default", vec![new_run(6_000)])), Applied::Conflict);
+    assert_eq!(write(&mut store, trigger()), Applied::QueueFull);
+    assert_eq!(write(&mut store, backfill("default", vec![new_run(6_000)])), Applied::QueueFull);
     claim(&mut store, 1, 5, MINUTE);
     assert_eq!(write(&mut store, trigger()), Applied::Done, "one place is free");
 }
@@ -95,6 +95,52 @@ fn dead_lettered<P: ServerSite>(site: &P) -> P::Store {
     let mut store = running(site, StoredSchedule { retry, dead_letter_url, ..one });
     finish(&mut store, 1, held(5), RunOutcome::Failed);
     store
+}
+
+/// Resolves the only dead letter of the first schedule.
+fn resolve<P: ServerSite>(store: &mut P::Store, redriven: Option<NewRun>) -> Applied {
+    let tenant = Tenant::default();
+    let query = DeadLetterQuery { tenant: tenant.clone(), schedule: Some(ONE), before: None, limit: 9 };
+    let letter = reader(store).dead_letters(&query).expect("letters").remove(0).id;
+    let (redriven, at) = (redriven.map(Box::new), Millis(99_000));
+    write(store, ScheduleWrite::Resolve { tenant, letter, redriven, at })
+}
+
+fn manual_run(id: u128) -> NewRun {
+    NewRun { occurrence_key: format!("manual:{id}"), ..new_run(id) }
+}
+
+pub fn a_dead_letter_is_redriven_while_the_queue_has_room<P: ServerSite>(site: &P) {
+    let mut store = dead_lettered(site);
+    let runs = (100..100 + QUEUE_MAX as u128).map(new_run).collect();
+    assert_eq!(write(&mut store, backfill("default", runs)), Applied::Done);
+    let query = DeadLetterQuery { tenant: Tenant::default(), schedule: Some(ONE), before: None, limit: 9 };
+    let open = reader(&store).dead_letters(&query).expect("letters");
+    assert_eq!(resolve::<P>(&mut store, Some(manual_run(5_000))), Applied::QueueFull);
+    assert_eq!(reader(&store).dead_letters(&query), Ok(open), "it is still open");
+    assert_eq!(reader(&store).schedule_run(&Tenant::default(), ScheduleRunId(5_000)), Ok(None));
+    assert_eq!(claim(&mut store, 100, 5, 200 * MINUTE), Applied::Done);
+    assert_eq!(resolve::<P>(&mut store, Some(manual_run(5_000))), Applied::Done, "one place is free");
+    assert_eq!(run::<P>(&store, 5_000).status, RunStatus::Pending);
+    assert_eq!(resolve::<P>(&mut store, Some(manual_run(5_001))), Applied::Conflict);
+}
+
+pub fn a_dead_letter_is_discarded_although_the_queue_is_full<P: ServerSite>(site: &P) {
+    let mut store = dead_lettered(site);
+    let runs = (100..100 + QUEUE_MAX as u128).map(new_run).collect();
+    assert_eq!(write(&mut store, backfill("default", runs)), Applied::Done);
+    assert_eq!(resolve::<P>(&mut store, None), Applied::Done);
+}
+
+pub fn sch_23_a_redriven_occurrence_supersedes_one_that_waits<P: ServerSite>(site: &P) {
+    let one = with_overlap(Overlap::QueueLatest, 1);
+    let retry = RetryPolicy { max_attempts: 0, ..one.retry };
+    let mut store = running(site, StoredSchedule { retry, ..one });
+    finish(&mut store, 1, held(5), RunOutcome::Failed);
+    plan(&mut store, 2);
+    assert_eq!(resolve::<P>(&mut store, Some(manual_run(7))), Applied::Done);
+    assert_eq!(statuses::<P>(&store), "1 dead_lettered, 1 skipped, 1 pending");
+    assert_eq!(run::<P>(&store, 7).status, RunStatus::Pending, "its nominal time is later");
 }
 
 pub fn a_notice_is_written_with_its_dead_letter_and_sent_until_it_arrives<P: ServerSite>(site: &P) {

@@ -1,7 +1,8 @@
 //! Schedules, their runs and dead letters.
 
-use super::{ServerSite, entry, reader};
-use crate::commit::Applied;
+use super::world::{chain, definition};
+use super::{ServerSite, entry, reader, written};
+use crate::commit::{Applied, Definition, Target, WorkflowId, Write};
 use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::rules::LEASE_EXPIRED;
@@ -17,7 +18,7 @@ use windlass_schedule::{Misfire, Overlap, RetryPolicy, RunPolicy, RunStatus, Str
 pub(super) const ONE: ScheduleId = ScheduleId(1);
 pub(super) const MINUTE: i64 = 60_000;
 
-pub(super) fn schedule(id: u128, name: &str) -> StoredSchedule {
+pub(crate) fn schedule(id: u128, name: &str) -> StoredSchedule {
     StoredSchedule {
         id: ScheduleId(id),
         tenant: Tenant::default(),
@@ -62,7 +63,7 @@ pub(super) fn create(store: &mut impl Store, schedule: StoredSchedule) -> Applie
     write(store, ScheduleWrite::Create(Box::new(schedule)))
 }
 
-pub(super) fn new_run(id: u128) -> NewRun {
+pub(crate) fn new_run(id: u128) -> NewRun {
     let nominal_time = Millis(i64::try_from(id).expect("a small number") * MINUTE);
     NewRun {
         id: ScheduleRunId(id),
@@ -204,6 +205,75 @@ pub fn a_tenant_reads_its_own_schedules_only<P: ServerSite>(site: &P) {
     assert_eq!(reader.schedule_runs(&query), Ok(Vec::new()));
     let failed = RunQuery { tenant: Tenant::default(), status: Some(RunStatus::Failed), ..query };
     assert_eq!(reader.schedule_runs(&failed).expect("runs").len(), 1);
+}
+
+pub fn schedules_of_a_tenant_are_counted<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    let other = Tenant::new("tnt_other");
+    for (id, name) in [(1, "one"), (2, "two"), (3, "three")] {
+        assert_eq!(
+            create(&mut store, StoredSchedule { enabled: id == 3, ..schedule(id, name) }),
+            Applied::Done
+        );
+    }
+    create(&mut store, StoredSchedule { tenant: other.clone(), ..schedule(4, "one") });
+    create(&mut store, schedule(5, "one"));
+    let counts = |store: &P::Store| {
+        let mut reader = reader(store);
+        [Tenant::default(), other.clone(), Tenant::new("tnt_none")]
+            .map(|tenant| reader.count_schedules(&tenant).expect("a count"))
+    };
+    assert_eq!(counts(&store), [3, 1, 0], "disabled ones count, refused ones do not");
+    write(&mut store, ScheduleWrite::Delete { tenant: Tenant::default(), schedule: ONE });
+    drop(store);
+    assert_eq!(counts(&site.open()), [2, 1, 0]);
+}
+
+/// A version of workflow 7 with schedules of its triggers.
+fn version(source: &str, schedules: Vec<StoredSchedule>) -> Write {
+    let target = if source == "1" { Target::New(TRIGGERED) } else { Target::After(TRIGGERED, None) };
+    let definition = Definition { target, schedules, ..definition("d", source, &chain(1)) };
+    Write::Define(Box::new(definition))
+}
+
+const TRIGGERED: WorkflowId = WorkflowId(7);
+
+pub fn schedules_of_triggers_follow_the_versions_of_their_workflow<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    let with = |id, name: &str, spec: &str| StoredSchedule { spec: spec.to_owned(), ..schedule(id, name) };
+    let found = |store: &P::Store| {
+        let tenant = Tenant::default();
+        let query = ScheduleQuery { tenant, enabled: None, name: None, before: None, limit: 9 };
+        let found = reader(store).schedules(&query).expect("schedules");
+        assert!(found.iter().all(|schedule| schedule.workflow == Some(TRIGGERED)));
+        let of = |schedule: &StoredSchedule| {
+            let StoredSchedule { id, spec, revision, enabled, next_run_at, .. } = schedule;
+            (id.0, spec.clone(), *revision, *enabled, next_run_at.map(|at| at.0))
+        };
+        found.iter().map(of).collect::<Vec<_>>()
+    };
+    let row = |id: u128, spec: &str, revision: u64, enabled: bool, next: Option<i64>| {
+        (id, spec.to_owned(), revision, enabled, next)
+    };
+    written(&mut store, &[version("1", vec![with(1, "a", "x"), with(2, "b", "x")])]);
+    let first = [row(2, "x", 1, true, Some(MINUTE)), row(1, "x", 1, true, Some(MINUTE))];
+    assert_eq!(found(&store), first);
+    // One keeps its id and its runs, the other one has no trigger any more.
+    let later = StoredSchedule { next_run_at: Some(Millis(5 * MINUTE)), ..with(3, "a", "y") };
+    assert_eq!(plan(&mut store, 1), Applied::Done);
+    written(&mut store, &[version("2", vec![later])]);
+    assert_eq!(found(&store), [row(1, "y", 2, true, Some(5 * MINUTE))]);
+    assert_eq!(statuses::<P>(&store), "1 pending");
+    written(&mut store, &[version("3", vec![with(4, "a", "y")])]);
+    assert_eq!(found(&store), [row(1, "y", 2, true, Some(5 * MINUTE))], "its times are the same");
+    assert_eq!(claim(&mut store, 1, 5, MINUTE), Applied::Done);
+    written(&mut store, &[version("4", Vec::new())]);
+    assert_eq!(found(&store), [row(1, "y", 3, false, None)], "a run of it is active");
+    let release = ScheduleWrite::Release { run: ScheduleRunId(1), lease_key: LeaseKey(5), at: Millis(9) };
+    assert_eq!(write(&mut store, release), Applied::Done);
+    let delete = Entry::WorkflowDeleted { tenant: Tenant::default(), workflow: TRIGGERED, at: Millis(9) };
+    assert_eq!(entry(&mut store, delete), Applied::Done);
+    assert_eq!((found(&store), statuses::<P>(&store)), (vec![], String::new()));
 }
 
 pub fn sch_02_sch_13_due_occurrences_become_runs_exactly_once<P: ServerSite>(site: &P) {

@@ -113,7 +113,7 @@ impl Refusals {
     pub fn record(&mut self, execution: ExecutionId, applied: Applied) {
         match applied {
             Applied::Committed(_) => {}
-            any_of![Applied: Done Defined Accepted Conflict Fenced Duplicate Taken HookTaken] => {
+            any_of![Applied: Done Defined Accepted Conflict Fenced Duplicate Taken QueueFull HookTaken] => {
                 self.0.insert(execution);
             }
         }

@@ -1,5 +1,6 @@
 //! Deliveries of webhooks: numbering, giving up on a receiver, and redelivery.
 
+use crate::commit::Applied;
 use crate::outbox::{DeliveryState, NewDeliveries};
 use windlass_kernel::Millis;
 
@@ -44,6 +45,16 @@ pub fn begin_delivery(given_up: Option<&str>, at: Millis) -> DeliveryStatus {
 pub fn give_up(pending: DeliveryStatus, why: &str) -> DeliveryStatus {
     let error = pending.error.or_else(|| Some(why.to_owned()));
     DeliveryStatus { state: DeliveryState::GivenUp, due: None, error, ..pending }
+}
+
+/// Decides whether the outbox of an execution is closed: all its events were made into deliveries, and none is pending.
+/// `has_pending` is None for an execution without an outbox.
+#[must_use]
+pub fn judge_outbox_closing(has_pending: Option<bool>) -> Applied {
+    match has_pending {
+        Some(false) => Applied::Done,
+        Some(true) | None => Applied::Duplicate,
+    }
 }
 
 /// Returns the status of a delivery that is requested once more; the receiver is not given up any longer.
@@ -99,5 +110,13 @@ mod tests {
         );
         let again = redeliver(status(given_up, 3, None, Some("500")), Millis(20));
         assert_eq!(again, status(pending, 0, Some(20), Some("500")));
+    }
+    #[test]
+    fn an_outbox_is_closed_while_nothing_is_pending() {
+        for (has_pending, expected) in
+            [(None, Applied::Duplicate), (Some(true), Applied::Duplicate), (Some(false), Applied::Done)]
+        {
+            assert_eq!(judge_outbox_closing(has_pending), expected, "{has_pending:?}");
+        }
     }
 }

@@ -11,10 +11,14 @@ mod mail;
 mod objects;
 mod offers;
 mod pages;
+mod quarantine;
 mod registry;
 mod retention;
+mod schedule_queues;
+mod schedule_runs;
 mod schedules;
 mod timers;
+mod usage;
 mod values;
 
 pub use commits::{
@@ -23,16 +27,28 @@ pub use commits::{
 pub use definitions::{
     DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, judge_definition,
 };
-pub use deliveries::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
+pub use deliveries::{
+    DeliveryStatus, begin_delivery, continues_numbering, give_up, judge_outbox_closing, redeliver,
+};
 pub use mail::{MailEnding, MailFacts, end_mail, may_fetch};
-pub use objects::{ObjectRow, change_object, put_object};
+pub use objects::{ObjectRow, change_object, end_claim, judge_place, move_object, put_object};
 pub use offers::{OfferClaim, OfferFacts, judge_offer_write, keeps_lease};
 pub use pages::fill_page;
+pub use quarantine::{AbandonedHead, abandon_head};
 pub use registry::{ActionVerdict, KnownAction, apply_poll, judge_action, put_target};
 pub use retention::{EndedFacts, may_forget};
+pub use schedule_queues::{
+    LetterResolution, QUEUE_MAX, first_row, is_backfilled, judge_added_runs, judge_plan, may_prune,
+    plan_runs, resolve_letter, supersede_runs,
+};
+pub use schedule_runs::{
+    FollowUp, LEASE_EXPIRED, RunClaimFacts, RunEnd, RunEndFacts, cancel_waiting_run, end_row, end_run,
+    expire_run, is_lease_over, judge_run_claim, last_run_after, letter_row, retry_row, signal_held_run,
+};
 pub use schedules::{
-    FollowUp, LEASE_EXPIRED, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run,
-    expire_run, is_queue_full, judge_run_claim, retry_id,
+    ScheduleFacts, TriggeredChange, TriggeredFacts, change_schedule, is_name_taken, judge_schedule_deletion,
+    replace_triggered,
 };
 pub use timers::{TimerPlace, TimerTable, gate_timer, head_timer, merge_timers, run_timer, table_fires};
+pub use usage::{count_action, count_definition, count_memory, free_action};
 pub use values::{JournalLookup, artifact_keys, load_values};

@@ -1,6 +1,7 @@
 //! Copies of artifacts: the next action for each, and the results that still count. An attempt is identified by its
 //! number, so the result of an earlier one changes nothing.
 
+use crate::commit::Applied;
 use crate::objects::{ObjectChange, ObjectState, PutArtifact, StoredObject, UploadPolicy};
 use windlass_kernel::Millis;
 
@@ -75,6 +76,35 @@ pub fn change_object(known: &StoredObject, change: &ObjectChange, at: Millis) ->
         }
     };
     Some(ObjectRow::Keep(row))
+}
+
+/// Returns the row of an object whose attempt belonged to an earlier process: it is over, and what it was for is due. None
+/// if no attempt is under way.
+#[must_use]
+pub fn end_claim(known: &StoredObject, at: Millis) -> Option<StoredObject> {
+    known.claimed.then(|| StoredObject { claimed: false, due: Some(at), ..known.clone() })
+}
+
+/// Decides whether the objects are copied to another place. `known` is the place of the copies so far.
+#[must_use]
+pub fn judge_place(known: Option<&str>, place: &str) -> Applied {
+    if known == Some(place) { Applied::Duplicate } else { Applied::Done }
+}
+
+/// Returns the row of an object after the object store was replaced by another one, where nothing is stored yet.
+#[must_use]
+pub fn move_object(known: &StoredObject, at: Millis) -> ObjectRow {
+    match known.state {
+        ObjectState::Unused => ObjectRow::Remove,
+        ObjectState::Waiting | ObjectState::Failed | ObjectState::Stored => ObjectRow::Keep(StoredObject {
+            state: ObjectState::Waiting,
+            attempts: 0,
+            claimed: false,
+            due: Some(at),
+            error: None,
+            ..known.clone()
+        }),
+    }
 }
 
 /// Deletions are tried until they succeed: nothing waits for them.
@@ -211,5 +241,36 @@ mod tests {
         assert_eq!(facts(&discarded), (ObjectState::Unused, 1, true, Some(101)));
         let uploaded = change(&discarded, ObjectChange::Uploaded { attempt: 1 }, 6).expect("it is under way");
         assert_eq!(facts(&uploaded), (ObjectState::Unused, 0, false, Some(6)));
+    }
+    #[test]
+    fn attempts_of_an_earlier_process_are_over_and_due() {
+        let waiting = put_object(None, &put(1));
+        assert_eq!(end_claim(&waiting, Millis(5)), None);
+        for state in ObjectState::ALL {
+            let claimed = claim(&StoredObject { state, ..waiting.clone() }, 1);
+            let ended = end_claim(&claimed, Millis(5)).expect("an attempt is under way");
+            assert_eq!(facts(&ended), (state, 1, false, Some(5)));
+        }
+    }
+
+    #[test]
+    fn everything_is_copied_again_to_another_place_unless_nothing_refers_to_it() {
+        for (known, place, expected) in [
+            (None, "a", Applied::Done),
+            (Some("a"), "a", Applied::Duplicate),
+            (Some("a"), "b", Applied::Done),
+        ] {
+            assert_eq!(judge_place(known, place), expected, "{place} after {known:?}");
+        }
+        let failed = fail(&claim(&put_object(None, &put(1)), 1), 2);
+        for state in ObjectState::ALL {
+            let moved = move_object(&claim(&StoredObject { state, ..failed.clone() }, 50), Millis(60));
+            let waiting = StoredObject { due: Some(Millis(60)), ..put_object(None, &put(1)) };
+            let expected = match state {
+                ObjectState::Unused => ObjectRow::Remove,
+                _ => ObjectRow::Keep(waiting),
+            };
+            assert_eq!(moved, expected, "{state:?}");
+        }
     }
 }

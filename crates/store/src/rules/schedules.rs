@@ -1,218 +1,251 @@
-//! Runs of schedules: which of them may be claimed, who may end them, and what follows their end.
+//! Schedules: their names and revisions, and those that follow the triggers of a workflow.
 
-use crate::commit::Applied;
-use crate::schedules::{DeadLetterId, LeaseKey, RunHolder, RunOutcome, ScheduleRunId};
-use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
-use windlass_kernel::{ExecutionId, Millis};
-use windlass_schedule::{
-    AfterFailure, ClaimVerdict, RetryPolicy, RunPolicy, RunSignal, RunStatus, decide_after_failure,
-    judge_claim,
-};
+use crate::commit::{Applied, WorkflowId};
+use crate::schedules::{ScheduleId, StoredSchedule};
+use crate::store::StoreResult;
+use std::collections::BTreeSet;
+use windlass_kernel::Millis;
 
-/// Error of a run whose worker did not renew its lease.
-pub const LEASE_EXPIRED: &str = "worker lease expired during execution";
-
-/// Runs of one schedule that may wait. Without a bound, a schedule whose runs take longer than its interval would fill the
-/// disk; occurrences beyond it are skipped.
-pub const QUEUE_MAX: usize = 1_000;
-
+/// Returns whether another schedule of the tenant has the name. `holder` is the schedule that has it.
 #[must_use]
-pub fn is_queue_full(waiting: usize) -> bool {
-    waiting >= QUEUE_MAX
+pub fn is_name_taken(schedule: ScheduleId, holder: Option<ScheduleId>) -> bool {
+    holder.is_some_and(|holder| holder != schedule)
 }
 
-/// Facts about a run that a worker wants to claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunClaimFacts {
-    pub status: RunStatus,
-    pub due_time: Millis,
-    pub policy: RunPolicy,
-    /// Other runs of the schedule that are claimed or running.
-    pub active: u32,
-    /// The execution of an earlier attempt at the occurrence has not ended.
-    pub earlier_is_live: bool,
+/// Facts about a schedule that is to change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScheduleFacts<'s> {
+    /// None if the tenant has no such schedule.
+    pub known: Option<&'s StoredSchedule>,
+    /// The schedule of the tenant that has the new name.
+    pub name_holder: Option<ScheduleId>,
 }
 
-/// Decides whether a run becomes claimed: it waits, it is due, and the policies of its schedule allow it.
-#[must_use]
-pub fn judge_run_claim(facts: &RunClaimFacts, at: Millis) -> Applied {
-    if facts.status.after(RunSignal::Claim).is_err() {
-        return Applied::Fenced;
+/// Returns the row of a schedule after a change, or the answer to the refused write. Times of runs are left to planner and
+/// dispatcher, which may have changed them since the schedule was read; with `keeps_times`, so is the next occurrence.
+pub fn change_schedule(
+    change: &StoredSchedule,
+    facts: ScheduleFacts<'_>,
+    keeps_times: bool,
+) -> Result<StoredSchedule, Applied> {
+    let known = facts.known.ok_or(Applied::Duplicate)?;
+    if is_name_taken(change.id, facts.name_holder) {
+        return Err(Applied::Taken);
     }
-    let verdict = judge_claim(facts.policy.overlap, facts.policy.max_concurrency, facts.active);
-    let may_claim = facts.due_time <= at && !facts.earlier_is_live && verdict == ClaimVerdict::Claim;
-    if may_claim { Applied::Done } else { Applied::Conflict }
-}
-
-/// Facts about a run that is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunEndFacts {
-    pub status: RunStatus,
-    pub attempt: u32,
-    pub lease_key: Option<LeaseKey>,
-    pub execution: Option<ExecutionId>,
-    pub retry: RetryPolicy,
-}
-
-/// The end of a run, and what is written with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunEnd {
-    pub status: RunStatus,
-    pub follow_up: Option<FollowUp>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FollowUp {
-    Retry { attempt: u32, available_at: Millis },
-    DeadLetter,
-}
-
-/// Decides how a run ends. None: it has ended, or the caller does not hold it any more.
-#[must_use]
-pub fn end_run(facts: &RunEndFacts, holder: RunHolder, outcome: RunOutcome, at: Millis) -> Option<RunEnd> {
-    let is_held = match holder {
-        RunHolder::Lease(key) => facts.lease_key == Some(key),
-        RunHolder::Execution(execution) => facts.lease_key.is_none() && facts.execution == Some(execution),
-    };
-    if !is_held {
-        return None;
+    if known.revision != change.revision {
+        return Err(Applied::Conflict);
     }
-    let (signal, follow_up) = match outcome {
-        RunOutcome::Succeeded => (RunSignal::Succeed, None),
-        RunOutcome::Cancelled => (RunSignal::Cancel, None),
-        RunOutcome::Failed => match follow_failure(facts, at) {
-            retry @ FollowUp::Retry { .. } => (RunSignal::Fail, Some(retry)),
-            FollowUp::DeadLetter => (RunSignal::GiveUp, Some(FollowUp::DeadLetter)),
-        },
-    };
-    facts.status.after(signal).ok().map(|status| RunEnd { status, follow_up })
+    let next_run_at = if keeps_times { known.next_run_at } else { change.next_run_at };
+    Ok(change_row(known, change, next_run_at))
 }
 
-/// Returns the next state of a run whose lease expired: a claimed one waits again, a running one has failed.
-#[must_use]
-pub fn expire_run(facts: &RunEndFacts, at: Millis) -> Option<RunEnd> {
-    if let Ok(status) = facts.status.after(RunSignal::Release) {
-        return Some(RunEnd { status, follow_up: None });
+fn change_row(
+    known: &StoredSchedule,
+    change: &StoredSchedule,
+    next_run_at: Option<Millis>,
+) -> StoredSchedule {
+    StoredSchedule {
+        id: known.id,
+        revision: known.revision + 1,
+        next_run_at,
+        last_run_at: known.last_run_at,
+        workflow: known.workflow,
+        created_at: known.created_at,
+        ..change.clone()
     }
-    end_run(facts, RunHolder::Lease(facts.lease_key?), RunOutcome::Failed, at)
 }
 
-fn follow_failure(facts: &RunEndFacts, at: Millis) -> FollowUp {
-    let finished_at = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::MAX);
-    match decide_after_failure(facts.retry, facts.attempt, finished_at) {
-        AfterFailure::Retry { attempt, available_at } => {
-            FollowUp::Retry { attempt, available_at: Millis(available_at.as_millisecond()) }
+/// Decides whether a schedule is deleted with its runs. `active` is the number of runs that are claimed or running; None if
+/// the tenant has no such schedule.
+#[must_use]
+pub fn judge_schedule_deletion(active: Option<usize>) -> Applied {
+    match active {
+        None => Applied::Duplicate,
+        Some(0) => Applied::Done,
+        Some(_) => Applied::Conflict,
+    }
+}
+
+/// Facts about the schedules of a tenant, looked up when [`replace_triggered`] asks for them.
+pub trait TriggeredFacts {
+    /// Returns the schedule that has this name.
+    fn name_holder(&mut self, name: &str) -> StoreResult<Option<ScheduleId>>;
+
+    /// Counts the runs of a schedule that are claimed or running.
+    fn count_active(&mut self, schedule: ScheduleId) -> StoreResult<usize>;
+}
+
+/// Change of the schedules of a workflow's triggers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TriggeredChange {
+    Create(Box<StoredSchedule>),
+    /// Writes this row in place of the one that has its id.
+    Replace(Box<StoredSchedule>),
+    /// Deletes a schedule with its runs.
+    Delete(ScheduleId),
+}
+
+/// Returns the changes that make the wanted schedules those of a workflow's triggers. One that a trigger had before keeps
+/// its runs, and its times unless they changed. One that no trigger has any more is deleted, or only disabled while one of
+/// its runs is active. Of schedules with the same name the first one counts.
+pub fn replace_triggered(
+    workflow: WorkflowId,
+    wanted: &[StoredSchedule],
+    known: &[StoredSchedule],
+    facts: &mut impl TriggeredFacts,
+) -> StoreResult<Vec<TriggeredChange>> {
+    let (mut changes, mut names) = (Vec::new(), BTreeSet::new());
+    for schedule in wanted {
+        let name = format!("{} wf_{:032x}", schedule.name, workflow.0);
+        if !names.insert(name.clone()) {
+            continue;
         }
-        AfterFailure::DeadLetter => FollowUp::DeadLetter,
+        let schedule = StoredSchedule { name, workflow: Some(workflow), ..schedule.clone() };
+        match known.iter().find(|known| known.name == schedule.name) {
+            None if is_name_taken(schedule.id, facts.name_holder(&schedule.name)?) => {}
+            None => changes.push(TriggeredChange::Create(Box::new(schedule))),
+            Some(known) if known.spec == schedule.spec => {}
+            Some(known) => {
+                let next_run_at = schedule.next_run_at.filter(|_| known.enabled);
+                let StoredSchedule { enabled, paused_at, .. } = *known;
+                let change = StoredSchedule { enabled, paused_at, ..schedule };
+                changes.push(TriggeredChange::Replace(Box::new(change_row(known, &change, next_run_at))));
+            }
+        }
     }
-}
-
-/// Returns the id of an attempt that follows another one. It is a function of its occurrence: a repeated write makes no
-/// second one.
-#[must_use]
-pub fn retry_id(occurrence_key: &str, attempt: u32, at: Millis) -> ScheduleRunId {
-    ScheduleRunId(derive_id(&format!("run:{occurrence_key}:{attempt}"), at))
-}
-
-#[must_use]
-pub fn dead_letter_id(run: ScheduleRunId, at: Millis) -> DeadLetterId {
-    DeadLetterId(derive_id(&format!("dead-letter:{:032x}", run.0), at))
-}
-
-/// Derives an id of the usual form: the time in its upper 48 bits, then bits of a hash.
-fn derive_id(name: &str, at: Millis) -> u128 {
-    let digest = Sha256::digest(name.as_bytes());
-    let bits = digest.iter().take(10).fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
-    // Version 7 and the variant of UUIDs.
-    let (version, variant) = (0x7 << 76, 0x2 << 62);
-    let bits = bits & !(0xf << 76) & !(0x3 << 62);
-    u128::from(at.0.max(0).cast_unsigned()) << 80 | bits | version | variant
+    for gone in known.iter().filter(|known| !names.contains(&known.name)) {
+        if judge_schedule_deletion(Some(facts.count_active(gone.id)?)) == Applied::Done {
+            changes.push(TriggeredChange::Delete(gone.id));
+        } else {
+            let disabled = StoredSchedule { enabled: false, ..gone.clone() };
+            changes.push(TriggeredChange::Replace(Box::new(change_row(gone, &disabled, None))));
+        }
+    }
+    Ok(changes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_schedule::{Misfire, Overlap, Strategy};
-
-    const RETRY: RetryPolicy = RetryPolicy {
-        max_attempts: 2,
-        strategy: Strategy::Exponential,
-        initial_delay_seconds: 30,
-        max_delay_seconds: 900,
-    };
-
-    fn claim() -> RunClaimFacts {
-        let policy = RunPolicy {
-            overlap: Overlap::Forbid,
-            misfire: Misfire::RunOnceIfLate,
-            timeout_seconds: 1,
-            max_concurrency: 1,
-            jitter_seconds: 0,
-        };
-        let (status, due_time) = (RunStatus::Pending, Millis(10));
-        RunClaimFacts { status, due_time, policy, active: 0, earlier_is_live: false }
-    }
+    use crate::conformance::schedule;
 
     #[test]
-    fn sch_03_a_claim_checks_status_time_and_policies() {
-        let check = |facts: RunClaimFacts, at: i64, expected: Applied| {
-            assert_eq!(judge_run_claim(&facts, Millis(at)), expected, "{facts:?} at {at}");
+    fn a_change_is_refused_in_one_order_and_keeps_what_it_does_not_set() {
+        let stored = StoredSchedule {
+            revision: 4,
+            next_run_at: Some(Millis(7)),
+            last_run_at: Some(Millis(6)),
+            workflow: Some(WorkflowId(9)),
+            ..schedule(1, "one")
         };
-        check(claim(), 10, Applied::Done);
-        check(RunClaimFacts { status: RunStatus::RetryScheduled, ..claim() }, 10, Applied::Done);
-        check(RunClaimFacts { status: RunStatus::RetryScheduled, ..claim() }, 9, Applied::Conflict);
-        check(RunClaimFacts { active: 1, ..claim() }, 10, Applied::Conflict);
-        check(RunClaimFacts { earlier_is_live: true, ..claim() }, 10, Applied::Conflict);
-        for status in [RunStatus::Claimed, RunStatus::Running, RunStatus::Skipped, RunStatus::Succeeded] {
-            check(RunClaimFacts { status, ..claim() }, 10, Applied::Fenced);
-        }
-    }
-
-    fn held() -> RunEndFacts {
-        let (lease_key, execution) = (Some(LeaseKey(1)), Some(ExecutionId(7)));
-        RunEndFacts { status: RunStatus::Running, attempt: 1, lease_key, execution, retry: RETRY }
-    }
-
-    #[test]
-    fn sch_15_only_the_holder_of_a_run_ends_it() {
-        let ends = |facts: RunEndFacts, holder: RunHolder| {
-            end_run(&facts, holder, RunOutcome::Succeeded, Millis(0)).is_some()
+        let change = |revision| StoredSchedule {
+            revision,
+            name: "two".to_owned(),
+            next_run_at: Some(Millis(50)),
+            created_at: Millis(40),
+            updated_at: Millis(41),
+            ..schedule(1, "one")
         };
-        let lease = |key| RunHolder::Lease(LeaseKey(key));
-        assert!(ends(held(), lease(1)));
-        assert!(!ends(held(), lease(2)));
-        assert!(!ends(held(), RunHolder::Execution(ExecutionId(7))), "it has a lease");
-        let unleased = RunEndFacts { lease_key: None, ..held() };
-        assert!(ends(unleased, RunHolder::Execution(ExecutionId(7))));
-        assert!(!ends(unleased, RunHolder::Execution(ExecutionId(8))));
-        assert!(!ends(unleased, lease(1)));
-        for status in RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running) {
-            assert!(!ends(RunEndFacts { status, ..held() }, lease(1)), "{status:?}");
+        let changed = |next| StoredSchedule {
+            revision: 5,
+            next_run_at: Some(Millis(next)),
+            last_run_at: Some(Millis(6)),
+            workflow: Some(WorkflowId(9)),
+            created_at: stored.created_at,
+            ..change(4)
+        };
+        let (own, other) = (Some(ScheduleId(1)), Some(ScheduleId(2)));
+        for (known, name_holder, revision, keeps_times, expected) in [
+            (None, other, 3, false, Err(Applied::Duplicate)),
+            (Some(&stored), other, 3, false, Err(Applied::Taken)),
+            (Some(&stored), own, 3, false, Err(Applied::Conflict)),
+            (Some(&stored), None, 5, false, Err(Applied::Conflict)),
+            (Some(&stored), None, 4, false, Ok(changed(50))),
+            (Some(&stored), own, 4, true, Ok(changed(7))),
+        ] {
+            let facts = ScheduleFacts { known, name_holder };
+            let found = change_schedule(&change(revision), facts, keeps_times);
+            assert_eq!(found, expected, "{name_holder:?} {revision} {keeps_times}");
         }
     }
 
     #[test]
-    fn sch_06_sch_09_a_failure_has_exactly_one_follow_up() {
-        let end = |attempt, outcome| {
-            end_run(&RunEndFacts { attempt, ..held() }, RunHolder::Lease(LeaseKey(1)), outcome, Millis(0))
+    fn a_schedule_is_deleted_while_none_of_its_runs_is_active() {
+        for (active, expected) in
+            [(None, Applied::Duplicate), (Some(0), Applied::Done), (Some(1), Applied::Conflict)]
+        {
+            assert_eq!(judge_schedule_deletion(active), expected, "{active:?}");
+        }
+    }
+
+    /// Schedules of which one has an active run, and names that are taken.
+    struct Facts {
+        active: Option<u128>,
+        taken: Option<&'static str>,
+    }
+
+    impl TriggeredFacts for Facts {
+        fn name_holder(&mut self, name: &str) -> StoreResult<Option<ScheduleId>> {
+            Ok(self.taken.filter(|taken| name.starts_with(taken)).map(|_| ScheduleId(99)))
+        }
+
+        fn count_active(&mut self, schedule: ScheduleId) -> StoreResult<usize> {
+            Ok(usize::from(self.active == Some(schedule.0)))
+        }
+    }
+
+    const WORKFLOW: WorkflowId = WorkflowId(7);
+
+    /// A schedule of the workflow with this name and spec.
+    fn triggered(id: u128, name: &str, spec: &str) -> StoredSchedule {
+        let name = format!("{name} wf_{:032x}", WORKFLOW.0);
+        StoredSchedule { spec: spec.to_owned(), workflow: Some(WORKFLOW), ..schedule(id, &name) }
+    }
+
+    fn wanted(id: u128, name: &str, spec: &str) -> StoredSchedule {
+        let (spec, next_run_at) = (spec.to_owned(), Some(Millis(500)));
+        StoredSchedule { spec, next_run_at, updated_at: Millis(400), ..schedule(id, name) }
+    }
+
+    fn check(known: &[StoredSchedule], wanted: &[StoredSchedule], mut facts: Facts, expected: &[&str]) {
+        let found = replace_triggered(WORKFLOW, wanted, known, &mut facts).expect("no lookup fails");
+        let row = |verb: &str, row: &StoredSchedule| {
+            let StoredSchedule { id, name, spec, revision, enabled, next_run_at, .. } = row;
+            let (name, next) = (name.split(' ').next().unwrap_or_default(), next_run_at.map(|at| at.0));
+            assert_eq!(row.workflow, Some(WORKFLOW));
+            format!("{verb} {} {name} {spec} revision {revision} enabled {enabled} next {next:?}", id.0)
         };
-        let retry = FollowUp::Retry { attempt: 2, available_at: Millis(30_000) };
-        let failed = RunEnd { status: RunStatus::Failed, follow_up: Some(retry) };
-        let dead = RunEnd { status: RunStatus::DeadLettered, follow_up: Some(FollowUp::DeadLetter) };
-        assert_eq!(end(1, RunOutcome::Failed), Some(failed));
-        assert_eq!(end(2, RunOutcome::Failed), Some(dead));
-        let cancelled = RunEnd { status: RunStatus::Cancelled, follow_up: None };
-        assert_eq!(end(1, RunOutcome::Cancelled), Some(cancelled));
-        assert_eq!(expire_run(&held(), Millis(0)), Some(failed));
-        let claimed = RunEndFacts { status: RunStatus::Claimed, ..held() };
-        let waits = RunEnd { status: RunStatus::Pending, follow_up: None };
-        assert_eq!(expire_run(&claimed, Millis(0)), Some(waits));
+        let texts = found.iter().map(|change| match change {
+            TriggeredChange::Create(schedule) => row("create", schedule),
+            TriggeredChange::Replace(schedule) => row("replace", schedule),
+            TriggeredChange::Delete(id) => format!("delete {}", id.0),
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn ids_of_follow_ups_begin_with_their_time() {
-        let (id, other) = (retry_id("a", 2, Millis(5)), retry_id("a", 3, Millis(5)));
-        assert_eq!((id.0 >> 80, id == other, id == retry_id("a", 2, Millis(5))), (5, false, true));
+    fn schedules_of_triggers_are_created_kept_changed_disabled_and_deleted() {
+        let none = || Facts { active: None, taken: None };
+        check(&[], &[wanted(1, "a", "x")], none(), &["create 1 a x revision 1 enabled true next Some(500)"]);
+        let known = [triggered(1, "a", "x")];
+        check(&known, &[wanted(2, "a", "x")], none(), &[]);
+        let changed = "replace 1 a y revision 2 enabled true next Some(500)";
+        check(&known, &[wanted(2, "a", "y")], none(), &[changed]);
+        let paused = [StoredSchedule { enabled: false, next_run_at: None, ..triggered(1, "a", "x") }];
+        let still_paused = "replace 1 a y revision 2 enabled false next None";
+        check(&paused, &[wanted(2, "a", "y")], none(), &[still_paused]);
+        check(&known, &[], none(), &["delete 1"]);
+        let active = Facts { active: Some(1), taken: None };
+        check(&known, &[], active, &["replace 1 a x revision 2 enabled false next None"]);
+        let created = "create 2 b x revision 1 enabled true next Some(500)";
+        check(&known, &[wanted(2, "b", "x")], none(), &[created, "delete 1"]);
+    }
+
+    #[test]
+    fn a_name_has_one_schedule_of_a_trigger() {
+        let twice = [wanted(1, "a", "x"), wanted(2, "a", "y")];
+        let first = "create 1 a x revision 1 enabled true next Some(500)";
+        check(&[], &twice, Facts { active: None, taken: None }, &[first]);
+        check(&[], &twice, Facts { active: None, taken: Some("a") }, &[]);
     }
 }

@@ -8,9 +8,10 @@ use super::write::Transaction;
 use crate::commit::{Applied, Definition, DefinitionId, StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::hooks::HookClaim;
-use crate::rules::{DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, judge_definition};
+use crate::rules::{
+    DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, count_definition, judge_definition,
+};
 use crate::store::StoreResult;
-use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, Params, Row, params};
 use windlass_kernel::Net;
 
@@ -26,13 +27,11 @@ pub(super) fn define(transaction: &mut Transaction<'_>, definition: &Definition)
     };
     let stored = insert_version(conn, definition, key, version)?;
     hooks::replace(conn, &definition.tenant, key, &definition.hooks, definition.at)?;
-    super::schedules::replace_triggered(conn, (&definition.tenant, id), &definition.schedules)?;
+    super::schedules::write_triggered(conn, (&definition.tenant, id), &definition.schedules)?;
     if let Some(audit) = audit_definition(definition, id, version) {
         add_audit(conn, transaction.seal, &audit)?;
     }
-    let length =
-        definition.source.len() + definition.manifest.json.len() + columns::json(&definition.workload).len();
-    transaction.usage.add(&definition.tenant, Usage { definitions: bytes(length), ..Usage::default() });
+    transaction.usage.add(&definition.tenant, count_definition(definition));
     Ok(Applied::Defined(stored, version, id))
 }
 

@@ -11,8 +11,8 @@ use super::{
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
+use crate::rules::count_memory;
 use crate::store::{StoreResult, Which};
-use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
@@ -44,15 +44,13 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Released { execution } => quarantine::remove(conn, *execution)?,
         Entry::Abandoned { execution, at } => quarantine::abandon(conn, *execution, *at)?,
         Entry::Remember(memory) => {
-            let before = memory::size(conn, memory)?;
-            let memories = bytes(memory.value.len()) - before;
-            usage.add(&memory.tenant, Usage { memories, ..Usage::default() });
+            usage.add(&memory.tenant, count_memory(memory, memory::size(conn, memory)?));
             memory::remember(conn, memory)?
         }
         Entry::Deliveries(new) => outbox::add(conn, new)?,
         Entry::DeliveryAttempted(tried) => outbox::record_try(conn, tried)?,
         Entry::GivenUp { execution, why, at } => outbox::give_up_all(conn, *execution, why, *at)?,
-        Entry::OutboxClosed { execution } => outbox::close(conn, *execution)?,
+        Entry::OutboxClosed { execution } => return outbox::close(conn, *execution),
         Entry::Redeliver { tenant, execution, number, at } => {
             outbox::request_again(conn, tenant, *execution, *number, *at)?
         }
@@ -93,6 +91,6 @@ fn delete_workflow(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Mil
     let Some(key) = find_workflow(conn, of, &Which::Id(workflow))? else { return Ok(0) };
     hooks::release(conn, key)?;
     hooks::mark_read(conn, key)?;
-    super::schedules::replace_triggered(conn, (of, workflow), &[])?;
+    super::schedules::write_triggered(conn, (of, workflow), &[])?;
     execute(conn, "UPDATE workflows SET deleted_at = ?2 WHERE key = ?1", [key, at.0])
 }

@@ -19,10 +19,10 @@ pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> StoreResult<
 }
 
 /// Returns the bytes of the value that is stored under the key.
-pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> StoreResult<i64> {
+pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> StoreResult<u64> {
     let sql = "SELECT octet_length(value) FROM memories WHERE tenant = ?1 AND workflow = ?2 AND key = ?3";
     let place = params![memory.tenant.0, workflow_bytes(memory.workflow), memory.key];
-    Ok(query_first(conn, sql, place, |row| Ok(row.get(0)?))?.unwrap_or_default())
+    Ok(query_first(conn, sql, place, |row| row.read(0))?.unwrap_or_default())
 }
 
 impl Memories for SqliteReader {

@@ -11,7 +11,7 @@ use crate::objects::{
 };
 use crate::origin::Tenant;
 use crate::rows::WHOLE;
-use crate::rules::{ObjectRow, change_object, put_object};
+use crate::rules::{ObjectRow, change_object, end_claim, judge_place, move_object, put_object};
 use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
@@ -29,36 +29,39 @@ pub(super) fn write(conn: &Connection, write: &ObjectWrite) -> StoreResult<Appli
     match write {
         ObjectWrite::Put(artifact) => put(conn, artifact),
         ObjectWrite::Change { tenant, key, change, at } => {
-            let known = find(conn, tenant, key)?;
-            match known.and_then(|known| change_object(&known, change, *at)) {
-                None => return Ok(Applied::Duplicate),
-                Some(ObjectRow::Keep(row)) => write_row(conn, &row)?,
-                Some(ObjectRow::Remove) => {
-                    execute(
-                        conn,
-                        "DELETE FROM objects WHERE tenant = ?1 AND key = ?2",
-                        params![tenant.0, key],
-                    )?;
-                }
-            }
+            let changed = find(conn, tenant, key)?.and_then(|known| change_object(&known, change, *at));
+            let Some(row) = changed else { return Ok(Applied::Duplicate) };
+            write_changed(conn, (tenant, key), &row)?;
             Ok(Applied::Done)
         }
         ObjectWrite::Place { place, at } => change_place(conn, place, *at),
-        ObjectWrite::EndClaims { at } => {
-            let sql = "UPDATE objects SET claimed = 0, due = ?1 WHERE claimed = 1";
-            Ok(if execute(conn, sql, [at.0])? > 0 { Applied::Done } else { Applied::Duplicate })
-        }
+        ObjectWrite::EndClaims { at } => end_claims(conn, *at),
     }
 }
 
+fn end_claims(conn: &Connection, at: Millis) -> StoreResult<Applied> {
+    let claimed = query_all(conn, &format!("{OBJECT} WHERE claimed = 1"), [], read_object)?;
+    let ended: Vec<StoredObject> = claimed.iter().filter_map(|known| end_claim(known, at)).collect();
+    ended.iter().try_for_each(|row| write_row(conn, row))?;
+    Ok(if ended.is_empty() { Applied::Duplicate } else { Applied::Done })
+}
+
+/// Objects that are read and written at a time when the object store is replaced.
+const MOVED_AT_ONCE: usize = 1_000;
+
 fn change_place(conn: &Connection, place: &str, at: Millis) -> StoreResult<Applied> {
-    if find_place(conn)?.as_deref() == Some(place) {
-        return Ok(Applied::Duplicate);
+    let verdict = judge_place(find_place(conn)?.as_deref(), place);
+    if verdict != Applied::Done {
+        return Ok(verdict);
     }
     execute(conn, "INSERT OR REPLACE INTO object_place (one, place) VALUES (1, ?1)", [place])?;
-    execute(conn, "DELETE FROM objects WHERE state = ?1", [ObjectState::Unused.name()])?;
-    let sql = "UPDATE objects SET state = ?1, attempts = 0, claimed = 0, due = ?2, error = NULL";
-    execute(conn, sql, params![ObjectState::Waiting.name(), at.0])?;
+    let mut page = list(conn, None, MOVED_AT_ONCE)?;
+    while let Some(last) = page.last() {
+        for known in &page {
+            write_changed(conn, (&known.tenant, &known.key), &move_object(known, at))?;
+        }
+        page = list(conn, Some((&last.tenant, last.key.as_str())), MOVED_AT_ONCE)?;
+    }
     Ok(Applied::Done)
 }
 
@@ -75,6 +78,16 @@ pub(super) fn put(conn: &Connection, artifact: &PutArtifact) -> StoreResult<Appl
     }
     write_row(conn, &row)?;
     Ok(Applied::Done)
+}
+
+fn write_changed(conn: &Connection, (of, key): (&Tenant, &str), row: &ObjectRow) -> StoreResult<()> {
+    match row {
+        ObjectRow::Keep(row) => write_row(conn, row),
+        ObjectRow::Remove => {
+            let sql = "DELETE FROM objects WHERE tenant = ?1 AND key = ?2";
+            execute(conn, sql, params![of.0, key]).map(drop)
+        }
+    }
 }
 
 fn write_row(conn: &Connection, object: &StoredObject) -> StoreResult<()> {
@@ -108,6 +121,13 @@ fn find(conn: &Connection, of: &Tenant, key: &str) -> StoreResult<Option<StoredO
     query_first(conn, &format!("{OBJECT} WHERE tenant = ?1 AND key = ?2"), params![of.0, key], read_object)
 }
 
+/// Returns objects in order, after a given one.
+fn list(conn: &Connection, after: Option<(&Tenant, &str)>, count: usize) -> StoreResult<Vec<StoredObject>> {
+    let sql = format!("{OBJECT} WHERE (tenant, key) > (?1, ?2) ORDER BY tenant, key LIMIT ?3");
+    let (tenant, key) = after.map_or(("", ""), |(tenant, key)| (tenant.0.as_ref(), key));
+    query_all(conn, &sql, params![tenant, key, limit(count)], read_object)
+}
+
 impl Objects for SqliteReader {
     fn object_place(&mut self) -> StoreResult<Option<String>> {
         find_place(&self.conn)
@@ -118,9 +138,7 @@ impl Objects for SqliteReader {
     }
 
     fn objects(&mut self, after: Option<(&Tenant, &str)>, count: usize) -> StoreResult<Vec<StoredObject>> {
-        let sql = format!("{OBJECT} WHERE (tenant, key) > (?1, ?2) ORDER BY tenant, key LIMIT ?3");
-        let (tenant, key) = after.map_or(("", ""), |(tenant, key)| (tenant.0.as_ref(), key));
-        query_all(&self.conn, &sql, params![tenant, key, limit(count)], read_object)
+        list(&self.conn, after, count)
     }
 
     fn due_objects(&mut self, each: usize) -> StoreResult<Vec<StoredObject>> {

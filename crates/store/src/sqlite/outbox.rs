@@ -3,11 +3,14 @@
 use super::SqliteReader;
 use super::columns::{Columns, id_bytes, limit, read_row};
 use super::statements::{Conditions, execute, find_key, query_all, query_count, query_first};
+use crate::commit::Applied;
 use crate::origin::{Options, Tenant};
 use crate::outbox::{
     DeliveryAttempt, DeliveryQuery, DeliverySource, NewDeliveries, NewDelivery, Outbox, StoredDelivery,
 };
-use crate::rules::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
+use crate::rules::{
+    DeliveryStatus, begin_delivery, continues_numbering, give_up, judge_outbox_closing, redeliver,
+};
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use windlass_kernel::{ExecutionId, Millis};
@@ -97,11 +100,17 @@ pub(super) fn give_up_all(
     execute(conn, sql, params![id_bytes(execution), why])
 }
 
-/// Closes an execution without pending deliveries: all its events were made into deliveries.
-pub(super) fn close(conn: &Connection, execution: ExecutionId) -> StoreResult<usize> {
-    let sql = "UPDATE tellers SET open = 0 WHERE execution = (SELECT key FROM executions WHERE id = ?1) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.execution = tellers.execution AND d.state = 'pending')";
-    execute(conn, sql, [id_bytes(execution)])
+/// Closes the outbox of an execution.
+pub(super) fn close(conn: &Connection, execution: ExecutionId) -> StoreResult<Applied> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries d WHERE d.execution = t.execution AND d.state = 'pending'), \
+               t.execution FROM tellers t JOIN executions e ON e.key = t.execution WHERE e.id = ?1";
+    let found: Option<(bool, i64)> =
+        query_first(conn, sql, [id_bytes(execution)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let verdict = judge_outbox_closing(found.map(|(has_pending, _)| has_pending));
+    if let (Applied::Done, Some((_, key))) = (verdict, found) {
+        execute(conn, "UPDATE tellers SET open = 0 WHERE execution = ?1", [key])?;
+    }
+    Ok(verdict)
 }
 
 /// Requests one delivery of the tenant once more; those that are made after it are sent again, too.

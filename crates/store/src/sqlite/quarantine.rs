@@ -4,9 +4,10 @@ use super::columns::{Columns, ENDED, id_bytes, phase_number, read_row};
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
 use crate::quarantine::{ExecutionOutline, Quarantined, Suspect};
+use crate::rules::{AbandonedHead, abandon_head};
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
-use windlass_kernel::{ExecutionId, Millis, Outcome, Phase};
+use windlass_kernel::{ExecutionId, Millis};
 
 const COLUMNS: &str = "SELECT execution, version, deaths, quarantined_at, reason FROM quarantine";
 
@@ -24,19 +25,21 @@ pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> StoreResult<u
     execute(conn, "DELETE FROM quarantine WHERE execution = ?1", [id_bytes(execution)])
 }
 
-/// Changes only the rows by which work is found or that count as open; the others are kept for a repair.
+/// Changes only the rows by which work is found or that count as open; the others are kept for a repair. The phase is
+/// compared and not decoded, because the row may be damaged.
 pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> StoreResult<usize> {
     let Some(key) = find_key(conn, execution)? else { return Ok(0) };
-    let sql = "UPDATE heads SET phase = ?2, at = ?3, due = NULL, goes_on = 0, held = 0 \
-               WHERE key = ?1 AND phase < ?4";
-    let cancelled = phase_number(Phase::Ended(Outcome::Cancelled));
-    let changed = execute(conn, sql, [key, cancelled, at.0, ENDED])?;
-    if changed == 1 {
-        execute(conn, "DELETE FROM step_runs WHERE execution = ?1", [key])?;
-        execute(conn, "DELETE FROM stops WHERE execution = ?1", [key])?;
-        execute(conn, "DELETE FROM inbox WHERE target = ?1 AND settled = 0", [id_bytes(execution)])?;
-        remove(conn, execution)?;
-    }
+    let sql = "SELECT phase >= ?2 FROM heads WHERE key = ?1";
+    let has_ended = query_first(conn, sql, [key, ENDED], |row| Ok(row.get(0)?))?;
+    let head = has_ended.and_then(|has_ended| abandon_head(has_ended, at));
+    let Some(AbandonedHead { phase, at, held, due, goes_on }) = head else { return Ok(0) };
+    let sql = "UPDATE heads SET phase = ?2, at = ?3, held = ?4, due = ?5, goes_on = ?6 WHERE key = ?1";
+    let due = due.map(|due| due.0);
+    let changed = execute(conn, sql, params![key, phase_number(phase), at.0, held, due, goes_on])?;
+    execute(conn, "DELETE FROM step_runs WHERE execution = ?1", [key])?;
+    execute(conn, "DELETE FROM stops WHERE execution = ?1", [key])?;
+    execute(conn, "DELETE FROM inbox WHERE target = ?1 AND settled = 0", [id_bytes(execution)])?;
+    remove(conn, execution)?;
     Ok(changed)
 }
 

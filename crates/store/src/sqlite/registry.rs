@@ -12,9 +12,10 @@ use crate::registry::{
     StoredAction, TargetKind, WhichAction,
 };
 use crate::rows::Class;
-use crate::rules::{ActionVerdict, KnownAction, apply_poll, judge_action, put_target};
+use crate::rules::{
+    ActionVerdict, KnownAction, apply_poll, count_action, free_action, judge_action, put_target,
+};
 use crate::store::{StoreError, StoreResult};
-use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, RunId};
 
@@ -84,8 +85,7 @@ fn put_action(transaction: &mut Transaction<'_>, put: &ActionDocument) -> StoreR
     let sql =
         "INSERT INTO action_revisions (action, revision, document, author, at) VALUES (?1, ?2, ?3, ?4, ?5)";
     execute(conn, sql, params![id, revision, put.document, put.author, put.at.0])?;
-    let definitions = bytes(put.document.len());
-    transaction.usage.add(&put.tenant, Usage { definitions, ..Usage::default() });
+    transaction.usage.add(&put.tenant, count_action(&put.document));
     Ok(Applied::Done)
 }
 
@@ -95,10 +95,10 @@ fn delete_action(transaction: &mut Transaction<'_>, tenant: &Tenant, name: &str)
     let Some(action) = find_action(conn, tenant, &which)? else { return Ok(Applied::Duplicate) };
     let id = action.id.0.to_be_bytes();
     let sql = "SELECT coalesce(sum(octet_length(document)), 0) FROM action_revisions WHERE action = ?1";
-    let definitions: i64 = conn.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
+    let documents: i64 = conn.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
     execute(conn, "DELETE FROM action_revisions WHERE action = ?1", [id])?;
     execute(conn, "DELETE FROM actions WHERE id = ?1", [id])?;
-    transaction.usage.add(tenant, Usage { definitions: -definitions, ..Usage::default() });
+    transaction.usage.add(tenant, free_action(documents.cast_unsigned()));
     Ok(Applied::Done)
 }
 

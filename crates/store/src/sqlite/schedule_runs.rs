@@ -1,25 +1,31 @@
 //! Writes of schedules: each is one transaction with everything that follows from it (K10).
 
-use super::columns::{Columns, ENDED, id_bytes, limit, read_row};
-use super::schedules::{self, RUN, read_run};
+use super::columns::{Columns, ENDED, id_bytes, limit};
+use super::schedules::{self, RUN, find_letter, read_run};
 use super::statements::{execute, query_all, query_count, query_first};
 use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::rules::{
-    FollowUp, LEASE_EXPIRED, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts, dead_letter_id, end_run,
-    expire_run, is_queue_full, judge_run_claim, retry_id,
+    FollowUp, LEASE_EXPIRED, LetterResolution, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts,
+    cancel_waiting_run, end_row, end_run, expire_run, first_row, is_backfilled, is_lease_over,
+    judge_added_runs, judge_plan, judge_run_claim, last_run_after, letter_row, may_prune, plan_runs,
+    resolve_letter, retry_row, signal_held_run, supersede_runs,
 };
 use crate::schedules::{
     DeadLetterId, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunResult,
-    ScheduleId, ScheduleRunId, ScheduleWrite, StoredRun, StoredSchedule,
+    ScheduleId, ScheduleRunId, ScheduleWrite, StoredDeadLetter, StoredRun, StoredSchedule,
 };
 use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, params};
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_schedule::{RunSignal, RunStatus, SkipReason, find_superseded};
+use windlass_schedule::{RunSignal, RunStatus};
 
 /// Leases that one write recovers; the next write recovers more.
-const EXPIRED_MAX: i64 = 1_000;
+const EXPIRED_MAX: usize = 1_000;
+
+/// Runs that ended before a time, with what decides about their occurrence.
+pub(super) const PRUNABLE: &str = "SELECT occurrence_key, status, finished_at, id, schedule FROM schedule_runs \
+     WHERE finished_at < ?1 AND finished_at IS NOT NULL ORDER BY finished_at";
 
 pub(super) fn write(conn: &Connection, write: &ScheduleWrite) -> StoreResult<Applied> {
     match write {
@@ -63,28 +69,15 @@ pub(super) fn count_active(
     query_count(conn, sql, params![schedule.bytes(), except.unwrap_or(ScheduleRunId(0)).bytes()])
 }
 
-/// Turns due occurrences into runs. The plan is refused if it was made from times that are not those of the schedule any
-/// more, so every occurrence has one run.
+/// Turns due occurrences into runs.
 fn insert_plan(conn: &Connection, plan: &OccurrencePlan) -> StoreResult<Applied> {
-    let sql = "UPDATE schedules SET next_run_at = ?4, updated_at = ?5 WHERE id = ?1 AND revision = ?2 AND next_run_at = ?3";
-    let next = plan.next_run_at.map(|at| at.0);
-    let revision = plan.revision.cast_signed();
-    let is_current =
-        execute(conn, sql, params![plan.schedule.bytes(), revision, plan.planned_from.0, next, plan.at.0])?;
-    let schedule = if is_current == 1 { schedules::find(conn, plan.schedule)? } else { None };
-    let Some(schedule) = schedule else { return Ok(Applied::Conflict) };
-    let mut waiting = count_waiting(conn, schedule.id)?;
-    for run in &plan.runs {
-        match run.skipped.is_none() && is_queue_full(waiting) {
-            true => {
-                let skipped = Some(SkipReason::QueueFull.text().to_owned());
-                insert_new(conn, &schedule, &NewRun { skipped, ..run.clone() }, plan.at)?;
-            }
-            false => insert_new(conn, &schedule, run, plan.at)?,
-        }
-        waiting += usize::from(run.skipped.is_none());
-    }
-    supersede(conn, &schedule, plan.at)?;
+    let found = schedules::find(conn, plan.schedule)?;
+    let verdict = judge_plan(found.as_ref(), plan);
+    let Some(schedule) = found.filter(|_| verdict == Applied::Done) else { return Ok(verdict) };
+    let sql = "UPDATE schedules SET next_run_at = ?2, updated_at = ?3 WHERE id = ?1";
+    execute(conn, sql, params![schedule.id.bytes(), plan.next_run_at.map(|at| at.0), plan.at.0])?;
+    let rows = plan_runs(&schedule, plan, count_waiting(conn, schedule.id)?);
+    add_runs(conn, &schedule, &rows, plan.at)?;
     Ok(Applied::Done)
 }
 
@@ -102,84 +95,101 @@ fn trigger(
     run: &NewRun,
     at: Millis,
 ) -> StoreResult<Applied> {
-    let Some(schedule) = schedules::find_of(conn, tenant, schedule)? else { return Ok(Applied::Duplicate) };
-    if is_queue_full(count_waiting(conn, schedule.id)?) {
-        return Ok(Applied::Conflict);
-    }
-    insert_new(conn, &schedule, run, at)?;
-    supersede(conn, &schedule, at)?;
-    Ok(Applied::Done)
+    let found = schedules::find_of(conn, tenant, schedule)?;
+    add_unplanned(conn, found.as_ref(), [run], at)
 }
 
-/// Adds runs for past occurrences. Those that ran, run or wait are left out, so that two backfills of the same time
-/// start nothing twice.
 fn backfill(
     conn: &Connection,
     (tenant, schedule): (&Tenant, ScheduleId),
     runs: &[NewRun],
     at: Millis,
 ) -> StoreResult<Applied> {
-    let Some(schedule) = schedules::find_of(conn, tenant, schedule)? else { return Ok(Applied::Duplicate) };
+    let found = schedules::find_of(conn, tenant, schedule)?;
     let mut missing = Vec::new();
     for run in runs {
-        let sql =
-            "SELECT 1 FROM schedule_runs WHERE schedule = ?1 AND nominal_time = ?2 AND status <> 'skipped'";
-        let values = params![schedule.id.bytes(), run.nominal_time.0];
-        if query_first(conn, sql, values, |_| Ok(()))?.is_none() {
+        let sql = "SELECT status FROM schedule_runs WHERE schedule = ?1 AND nominal_time = ?2";
+        let statuses =
+            query_all(conn, sql, params![schedule.bytes(), run.nominal_time.0], |row| row.read(0))?;
+        if is_backfilled(statuses) {
             missing.push(run);
         }
     }
-    if count_waiting(conn, schedule.id)? + missing.len() > QUEUE_MAX {
-        return Ok(Applied::Conflict);
-    }
-    missing.into_iter().try_for_each(|run| insert_new(conn, &schedule, run, at))?;
-    supersede(conn, &schedule, at)?;
+    add_unplanned(conn, found.as_ref(), missing, at)
+}
+
+/// Adds runs that no plan contains, or none of them.
+fn add_unplanned<'r>(
+    conn: &Connection,
+    schedule: Option<&StoredSchedule>,
+    runs: impl IntoIterator<Item = &'r NewRun, IntoIter: ExactSizeIterator>,
+    at: Millis,
+) -> StoreResult<Applied> {
+    let runs = runs.into_iter();
+    let waiting = schedule.map(|schedule| count_waiting(conn, schedule.id)).transpose()?;
+    let verdict = judge_added_runs(waiting, runs.len());
+    let Some(schedule) = schedule.filter(|_| verdict == Applied::Done) else { return Ok(verdict) };
+    let rows: Vec<StoredRun> = runs.map(|run| first_row(schedule, run, at)).collect();
+    add_runs(conn, schedule, &rows, at)?;
     Ok(Applied::Done)
 }
 
-const INSERT: &str = "INSERT INTO schedule_runs (id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, \
-     status, finished_at, result_json, error_text, retry_available_at, requested_by, created_at, updated_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14) ON CONFLICT DO NOTHING";
+/// Writes new runs of a schedule with the end of those that they supersede.
+fn add_runs(conn: &Connection, schedule: &StoredSchedule, rows: &[StoredRun], at: Millis) -> StoreResult<()> {
+    rows.iter().try_for_each(|row| insert_row(conn, row))?;
+    let overlap = schedule.policy.overlap;
+    if !overlap.supersedes() {
+        return Ok(());
+    }
+    let sql = format!("{RUN} WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled')");
+    let waiting = query_all(conn, &sql, [schedule.id.bytes()], read_run)?;
+    supersede_runs(overlap, &waiting, at).iter().try_for_each(|row| write_end(conn, row))
+}
 
-fn insert_new(conn: &Connection, schedule: &StoredSchedule, run: &NewRun, at: Millis) -> StoreResult<()> {
-    let NewRun { id, occurrence_key, nominal_time, due_time, skipped, note, requested_by } = run;
-    let status = if skipped.is_some() { RunStatus::Skipped } else { RunStatus::Pending };
-    let finished = skipped.as_ref().map(|_| at.0);
+/// A run whose occurrence has a run with this attempt already is left out.
+fn insert_row(conn: &Connection, run: &StoredRun) -> StoreResult<()> {
+    let sql = "INSERT INTO schedule_runs (id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, \
+               status, finished_at, result_json, error_text, retry_available_at, requested_by, created_at, updated_at) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO NOTHING";
+    let StoredRun { id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, .. } = run;
     let values = params![
         id.bytes(),
-        schedule.tenant.0,
-        schedule.id.bytes(),
+        tenant.0,
+        schedule.bytes(),
         occurrence_key,
-        1,
+        attempt,
         nominal_time.0,
         due_time.0,
         status.name(),
-        finished,
-        note,
-        skipped,
-        None::<i64>,
-        requested_by,
-        at.0
+        run.finished_at.map(|at| at.0),
+        run.result_json,
+        run.error_text,
+        run.retry_available_at.map(|at| at.0),
+        run.requested_by,
+        run.created_at.0,
+        run.updated_at.0
     ];
-    execute(conn, INSERT, values).map(drop)
+    execute(conn, sql, values).map(drop)
 }
 
-/// Skips runs that wait for their first attempt and that a newer one supersedes.
-fn supersede(conn: &Connection, schedule: &StoredSchedule, at: Millis) -> StoreResult<()> {
-    if !schedule.policy.overlap.supersedes() {
-        return Ok(());
-    }
-    let sql = format!(
-        "{RUN} WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') AND status = 'pending' \
-         AND attempt = 1 ORDER BY nominal_time, id"
-    );
-    let waiting = query_all(conn, &sql, [schedule.id.bytes()], read_run)?;
-    for run in find_superseded(schedule.policy.overlap, &waiting) {
-        let result =
-            RunResult { error_text: Some(SkipReason::Superseded.text().to_owned()), ..RunResult::default() };
-        set_ended(conn, run.id, signalled(run, RunSignal::Supersede)?, &result, at)?;
-    }
-    Ok(())
+/// Writes the columns that change when a run ends.
+fn write_end(conn: &Connection, run: &StoredRun) -> StoreResult<()> {
+    let sql = "UPDATE schedule_runs SET status = ?2, finished_at = ?3, http_status_code = ?4, exit_code = ?5, \
+               result_json = ?6, error_text = ?7, updated_at = ?8 WHERE id = ?1";
+    let StoredRun { id, status, http_status_code, exit_code, result_json, error_text, .. } = run;
+    let finished_at = run.finished_at.map(|at| at.0);
+    let (id, updated_at) = (id.bytes(), run.updated_at.0);
+    let values = params![
+        id,
+        status.name(),
+        finished_at,
+        http_status_code,
+        exit_code,
+        result_json,
+        error_text,
+        updated_at
+    ];
+    execute(conn, sql, values).map(drop)
 }
 
 /// Returns the status after a signal that the run's status permits.
@@ -196,9 +206,14 @@ fn find_with_schedule(
     id: ScheduleRunId,
 ) -> StoreResult<Option<(StoredRun, StoredSchedule)>> {
     let Some(run) = find_run(conn, id)? else { return Ok(None) };
-    let schedule = schedules::find(conn, run.schedule)?;
-    let missing = || StoreError::Corrupt(format!("the schedule of run {:032x} is missing", id.0));
-    Ok(Some((run, schedule.ok_or_else(missing)?)))
+    let schedule = find_schedule(conn, run.schedule, id)?;
+    Ok(Some((run, schedule)))
+}
+
+/// Returns the schedule of a run, which exists as long as the run does.
+fn find_schedule(conn: &Connection, id: ScheduleId, run: ScheduleRunId) -> StoreResult<StoredSchedule> {
+    let missing = || StoreError::Corrupt(format!("the schedule of run {:032x} is missing", run.0));
+    schedules::find(conn, id)?.ok_or_else(missing)
 }
 
 fn claim(conn: &Connection, lease: &RunLease, at: Millis) -> StoreResult<Applied> {
@@ -241,15 +256,14 @@ fn end_lease(conn: &Connection, run: ScheduleRunId) -> StoreResult<()> {
     execute(conn, "DELETE FROM worker_leases WHERE run = ?1", [run.bytes()]).map(drop)
 }
 
-/// Returns the run if it is held under this lease and its status permits the signal, with the status after it.
-fn held(
+/// Returns the status of a run after a signal from the holder of a lease.
+fn signal_held(
     conn: &Connection,
     (id, key): (ScheduleRunId, LeaseKey),
     signal: RunSignal,
 ) -> StoreResult<Option<RunStatus>> {
     let Some(run) = find_run(conn, id)? else { return Ok(None) };
-    let is_held = lease_of(conn, id)? == Some(key);
-    Ok(run.status.after(signal).ok().filter(|_| is_held))
+    Ok(signal_held_run(run.status, lease_of(conn, id)?, key, signal))
 }
 
 fn begin(
@@ -259,7 +273,7 @@ fn begin(
     keeps_lease: bool,
     at: Millis,
 ) -> StoreResult<Applied> {
-    let Some(status) = held(conn, held_run, RunSignal::Start)? else { return Ok(Applied::Fenced) };
+    let Some(status) = signal_held(conn, held_run, RunSignal::Start)? else { return Ok(Applied::Fenced) };
     let sql = "UPDATE schedule_runs SET status = ?2, started_at = ?3, execution = ?4, updated_at = ?3 WHERE id = ?1";
     execute(conn, sql, params![held_run.0.bytes(), status.name(), at.0, execution.map(id_bytes)])?;
     if !keeps_lease {
@@ -269,7 +283,7 @@ fn begin(
 }
 
 fn release(conn: &Connection, run: ScheduleRunId, key: LeaseKey, at: Millis) -> StoreResult<Applied> {
-    let Some(status) = held(conn, (run, key), RunSignal::Release)? else { return Ok(Applied::Fenced) };
+    let Some(status) = signal_held(conn, (run, key), RunSignal::Release)? else { return Ok(Applied::Fenced) };
     set_waiting(conn, run, status, at)?;
     Ok(Applied::Done)
 }
@@ -331,7 +345,7 @@ fn end_with(
     result: &RunResult,
     at: Millis,
 ) -> StoreResult<()> {
-    set_ended(conn, run.id, end.status, result, at)?;
+    write_end(conn, &end_row(run, end.status, result, at))?;
     for (receipt, number) in result.receipts.iter().zip(1_i64..) {
         let Receipt { receipt_kind, content_type, body } = receipt;
         let sql = "INSERT INTO execution_receipts (run, number, receipt_kind, content_type, body, created_at) \
@@ -340,79 +354,30 @@ fn end_with(
     }
     match end.follow_up {
         Some(FollowUp::Retry { attempt, available_at }) => {
-            insert_retry(conn, run, attempt, available_at, at)?
+            insert_row(conn, &retry_row(run, attempt, available_at, at))?
         }
-        Some(FollowUp::DeadLetter) => insert_letter(conn, run, (schedule, result), at)?,
+        Some(FollowUp::DeadLetter) => insert_letter(conn, schedule, &letter_row(run, result, at))?,
         None => {}
     }
     end_lease(conn, run.id)?;
-    if end.status == RunStatus::Succeeded {
-        let sql = "UPDATE schedules SET last_run_at = max(coalesce(last_run_at, 0), ?2) WHERE id = ?1";
-        execute(conn, sql, params![run.schedule.bytes(), at.0])?;
+    if let Some(last_run_at) = last_run_after(schedule.last_run_at, end.status, at) {
+        let sql = "UPDATE schedules SET last_run_at = ?2 WHERE id = ?1";
+        execute(conn, sql, params![schedule.id.bytes(), last_run_at.0])?;
     }
     Ok(())
 }
 
-fn set_ended(
-    conn: &Connection,
-    run: ScheduleRunId,
-    status: RunStatus,
-    result: &RunResult,
-    at: Millis,
-) -> StoreResult<()> {
-    let sql = "UPDATE schedule_runs SET status = ?2, finished_at = ?3, http_status_code = ?4, exit_code = ?5, \
-               result_json = coalesce(?6, result_json), error_text = ?7, updated_at = ?3 WHERE id = ?1";
-    let RunResult { http_status_code, exit_code, result_json, error_text, .. } = result;
-    let values =
-        params![run.bytes(), status.name(), at.0, http_status_code, exit_code, result_json, error_text];
-    execute(conn, sql, values).map(drop)
-}
-
-fn insert_retry(
-    conn: &Connection,
-    run: &StoredRun,
-    attempt: u32,
-    available_at: Millis,
-    at: Millis,
-) -> StoreResult<()> {
-    let id = retry_id(&run.occurrence_key, attempt, at);
-    let status = RunStatus::RetryScheduled.name();
-    let values = params![
-        id.bytes(),
-        run.tenant.0,
-        run.schedule.bytes(),
-        run.occurrence_key,
-        attempt,
-        run.nominal_time.0,
-        available_at.0,
-        status,
-        None::<i64>,
-        None::<String>,
-        None::<String>,
-        available_at.0,
-        run.requested_by,
-        at.0
-    ];
-    execute(conn, INSERT, values).map(drop)
-}
-
-fn insert_letter(
-    conn: &Connection,
-    run: &StoredRun,
-    (of, result): (&StoredSchedule, &RunResult),
-    at: Millis,
-) -> StoreResult<()> {
+fn insert_letter(conn: &Connection, of: &StoredSchedule, letter: &StoredDeadLetter) -> StoreResult<()> {
     let sql = "INSERT INTO dead_letters (id, tenant, run, schedule, occurrence_key, reason, payload_json, created_at) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let id = dead_letter_id(run.id, at);
-    let reason = result.error_text.as_deref().unwrap_or_default();
-    let payload = result.result_json.as_ref().or(run.result_json.as_ref());
-    let (run_id, schedule) = (run.id.bytes(), run.schedule.bytes());
-    let values =
-        params![id.bytes(), run.tenant.0, run_id, schedule, run.occurrence_key, reason, payload, at.0];
+    let StoredDeadLetter {
+        id, tenant, run, schedule, occurrence_key, reason, payload_json, created_at, ..
+    } = letter;
+    let (run, schedule, at) = (run.bytes(), schedule.bytes(), created_at.0);
+    let values = params![id.bytes(), tenant.0, run, schedule, occurrence_key, reason, payload_json, at];
     execute(conn, sql, values)?;
     match &of.dead_letter_url {
-        Some(url) => super::notices::insert(conn, id, url, at),
+        Some(url) => super::notices::insert(conn, *id, url, *created_at),
         None => Ok(()),
     }
 }
@@ -424,23 +389,20 @@ fn cancel(
     at: Millis,
 ) -> StoreResult<Applied> {
     let found = find_run(conn, id)?.filter(|run| run.tenant == *tenant);
-    let Some(run) = found else { return Ok(Applied::Duplicate) };
-    let waits = matches!(run.status, RunStatus::Pending | RunStatus::RetryScheduled);
-    let Ok(status) = run.status.after(RunSignal::Cancel) else { return Ok(Applied::Conflict) };
-    if !waits {
-        return Ok(Applied::Conflict);
+    match cancel_waiting_run(found.as_ref(), reason, at) {
+        Ok(row) => write_end(conn, &row).map(|()| Applied::Done),
+        Err(refused) => Ok(refused),
     }
-    let result = RunResult { error_text: Some(reason.to_owned()), ..RunResult::default() };
-    set_ended(conn, id, status, &result, at)?;
-    Ok(Applied::Done)
 }
 
 /// Recovers runs whose lease expired; `Duplicate` when there are none.
 fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResult<Applied> {
-    let sql = "SELECT run FROM worker_leases WHERE expires_at <= ?1 OR worker_id <> coalesce(?2, worker_id) \
-               ORDER BY expires_at LIMIT ?3";
-    let expired: Vec<ScheduleRunId> =
-        query_all(conn, sql, params![at.0, only_worker, EXPIRED_MAX], |row| row.read(0))?;
+    let sql = "SELECT run, expires_at, worker_id FROM worker_leases WHERE expires_at <= ?1 OR ?2 ORDER BY expires_at";
+    let leases = query_all(conn, sql, params![at.0, only_worker.is_some()], |row| {
+        let is_over = is_lease_over(row.read(1)?, row.text(2)?, at, only_worker);
+        Ok(is_over.then_some(row.read(0)?))
+    })?;
+    let expired: Vec<ScheduleRunId> = leases.into_iter().flatten().take(EXPIRED_MAX).collect();
     for id in &expired {
         let Some((run, schedule)) = find_with_schedule(conn, *id)? else {
             end_lease(conn, *id)?;
@@ -464,15 +426,8 @@ fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResu
     Ok(if expired.is_empty() { Applied::Duplicate } else { Applied::Done })
 }
 
-/// Deletes the runs of old occurrences. The last run of an occurrence decides, because earlier attempts end before it.
-/// Dead letters that are not resolved stay.
 fn prune(conn: &Connection, ended_before: Millis, occurrences_max: usize) -> StoreResult<Applied> {
-    let sql = "SELECT occurrence_key FROM schedule_runs r WHERE finished_at < ?1 AND finished_at IS NOT NULL \
-               AND status <> 'failed' AND NOT EXISTS (SELECT 1 FROM dead_letters d \
-               WHERE d.schedule = r.schedule AND d.run = r.id AND d.resolved_at IS NULL) \
-               ORDER BY finished_at LIMIT ?2";
-    let keys: Vec<String> =
-        query_all(conn, sql, params![ended_before.0, limit(occurrences_max)], |row| Ok(row.get(0)?))?;
+    let keys = find_prunable(conn, ended_before, occurrences_max)?;
     for key in &keys {
         for sql in [
             "DELETE FROM execution_receipts WHERE run IN (SELECT id FROM schedule_runs WHERE occurrence_key = ?1)",
@@ -488,31 +443,52 @@ fn prune(conn: &Connection, ended_before: Millis, occurrences_max: usize) -> Sto
     Ok(if keys.is_empty() { Applied::Duplicate } else { Applied::Done })
 }
 
+/// Returns the keys of occurrences that may be deleted, the longest ended first.
+fn find_prunable(
+    conn: &Connection,
+    ended_before: Millis,
+    occurrences_max: usize,
+) -> StoreResult<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut statement = conn.prepare_cached(PRUNABLE)?;
+    let mut rows = statement.query([ended_before.0])?;
+    while let Some(row) = rows.next()?.filter(|_| keys.len() < occurrences_max) {
+        let (run, schedule): (ScheduleRunId, ScheduleId) = (row.read(3)?, row.read(4)?);
+        let has_open_letter = || {
+            let sql = "SELECT 1 FROM dead_letters WHERE schedule = ?1 AND run = ?2 AND resolved_at IS NULL";
+            let values = params![schedule.bytes(), run.bytes()];
+            Ok(query_first(conn, sql, values, |_| Ok(()))?.is_some())
+        };
+        if may_prune(row.read(1)?, row.read(2)?, ended_before, has_open_letter)? {
+            keys.push(row.get(0)?);
+        }
+    }
+    Ok(keys)
+}
+
 fn resolve(
     conn: &Connection,
     (tenant, id): (&Tenant, DeadLetterId),
     redriven: Option<&NewRun>,
     at: Millis,
 ) -> StoreResult<Applied> {
-    struct Letter {
-        schedule: ScheduleId,
-        resolved_at: Option<Millis>,
-    }
-    let sql = "SELECT schedule, resolved_at FROM dead_letters WHERE id = ?1 AND tenant = ?2";
-    let found = query_first(conn, sql, params![id.bytes(), tenant.0], |row| {
-        Ok(read_row![row, Letter: schedule resolved_at])
-    })?;
-    let Some(letter) = found else { return Ok(Applied::Duplicate) };
-    if letter.resolved_at.is_some() {
-        return Ok(Applied::Conflict);
-    }
-    if let Some(run) = redriven
-        && let Some(schedule) = schedules::find(conn, letter.schedule)?
-    {
-        insert_new(conn, &schedule, run, at)?;
+    let letter = find_letter(conn, tenant, id)?;
+    let added = match (&letter, redriven) {
+        (Some(letter), Some(run)) => Some((find_schedule(conn, letter.schedule, letter.run)?, run)),
+        _ => None,
+    };
+    let resolution = match &added {
+        Some((schedule, _)) => LetterResolution::Redrive { waiting: count_waiting(conn, schedule.id)? },
+        None => LetterResolution::Discard,
+    };
+    let row = match resolve_letter(letter.as_ref(), resolution, at) {
+        Ok(row) => row,
+        Err(refused) => return Ok(refused),
+    };
+    if let Some((schedule, run)) = &added {
+        add_runs(conn, schedule, &[first_row(schedule, run, at)], at)?;
     }
     let sql = "UPDATE dead_letters SET resolved_at = ?2, resolution = ?3 WHERE id = ?1";
-    let resolution = if redriven.is_some() { "redriven" } else { "discarded" };
-    execute(conn, sql, params![id.bytes(), at.0, resolution])?;
+    execute(conn, sql, params![row.id.bytes(), row.resolved_at.map(|at| at.0), row.resolution])?;
     Ok(Applied::Done)
 }

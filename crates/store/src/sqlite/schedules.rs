@@ -2,9 +2,14 @@
 
 use super::SqliteReader;
 use super::columns::{Column, Columns, json, limit, read_row, workflow_bytes};
+use super::schedule_runs::count_active;
 use super::statements::{Conditions, execute, query_all, query_count, query_first};
 use crate::commit::{Applied, WorkflowId};
 use crate::origin::Tenant;
+use crate::rules::{
+    ScheduleFacts, TriggeredChange, TriggeredFacts, change_schedule, is_name_taken, judge_schedule_deletion,
+    replace_triggered,
+};
 use crate::schedules::{
     Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId,
     ScheduleLoad, ScheduleQuery, ScheduleRunId, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
@@ -102,6 +107,15 @@ pub(super) fn read_letter(row: &Row<'_>) -> StoreResult<StoredDeadLetter> {
         resolved_at resolution])
 }
 
+pub(super) fn find_letter(
+    conn: &Connection,
+    tenant: &Tenant,
+    id: DeadLetterId,
+) -> StoreResult<Option<StoredDeadLetter>> {
+    let sql = format!("{LETTER} WHERE id = ?1 AND tenant = ?2");
+    query_first(conn, &sql, params![id.bytes(), tenant.0], read_letter)
+}
+
 pub(super) fn find(conn: &Connection, id: ScheduleId) -> StoreResult<Option<StoredSchedule>> {
     query_first(conn, &format!("{SCHEDULE} WHERE id = ?1"), [id.bytes()], read_schedule)
 }
@@ -114,16 +128,21 @@ pub(super) fn find_of(
     Ok(find(conn, id)?.filter(|schedule| schedule.tenant == *tenant))
 }
 
-fn is_name_taken(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<bool> {
-    let sql = "SELECT 1 FROM schedules WHERE tenant = ?1 AND name = ?2 AND id <> ?3";
-    let values = params![schedule.tenant.0, schedule.name, schedule.id.bytes()];
-    Ok(query_first(conn, sql, values, |_| Ok(()))?.is_some())
+/// Returns the schedule of a tenant that has a name.
+fn find_name_holder(conn: &Connection, tenant: &Tenant, name: &str) -> StoreResult<Option<ScheduleId>> {
+    let sql = "SELECT id FROM schedules WHERE tenant = ?1 AND name = ?2";
+    query_first(conn, sql, params![tenant.0, name], |row| row.read(0))
 }
 
 pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<Applied> {
-    if is_name_taken(conn, schedule)? {
+    if is_name_taken(schedule.id, find_name_holder(conn, &schedule.tenant, &schedule.name)?) {
         return Ok(Applied::Taken);
     }
+    let created = insert(conn, schedule)?;
+    Ok(if created == 1 { Applied::Done } else { Applied::Duplicate })
+}
+
+fn insert(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<usize> {
     let sql = "INSERT INTO schedules (id, tenant, name, enabled, spec, policy, retry, revision, paused_at, next_run_at, \
                last_run_at, created_at, updated_at, definition, workflow, dead_letter_url) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
@@ -150,29 +169,28 @@ pub(super) fn create(conn: &Connection, schedule: &StoredSchedule) -> StoreResul
         schedule.workflow.map(workflow_bytes),
         schedule.dead_letter_url
     ];
-    let created = execute(conn, sql, values)?;
-    Ok(if created == 1 { Applied::Done } else { Applied::Duplicate })
+    execute(conn, sql, values)
 }
 
-/// Replaces a schedule, except the columns that the planner and the dispatcher write and may have changed meanwhile.
 pub(super) fn change(
     conn: &Connection,
     schedule: &StoredSchedule,
     keeps_times: bool,
 ) -> StoreResult<Applied> {
-    let Some(found) = find_of(conn, &schedule.tenant, schedule.id)? else { return Ok(Applied::Duplicate) };
-    if is_name_taken(conn, schedule)? {
-        return Ok(Applied::Taken);
+    let known = find_of(conn, &schedule.tenant, schedule.id)?;
+    let name_holder = find_name_holder(conn, &schedule.tenant, &schedule.name)?;
+    let facts = ScheduleFacts { known: known.as_ref(), name_holder };
+    match change_schedule(schedule, facts, keeps_times) {
+        Ok(row) => update(conn, &row).map(|()| Applied::Done),
+        Err(refused) => Ok(refused),
     }
-    if found.revision != schedule.revision {
-        return Ok(Applied::Conflict);
-    }
+}
+
+fn update(conn: &Connection, schedule: &StoredSchedule) -> StoreResult<()> {
     let sql = "UPDATE schedules SET name = ?2, enabled = ?3, spec = ?4, policy = ?5, retry = ?6, revision = ?7, \
                paused_at = ?8, next_run_at = ?9, updated_at = ?10, definition = ?11, dead_letter_url = ?12 WHERE id = ?1";
     let StoredSchedule { id, name, enabled, spec, policy, retry, revision, updated_at, .. } = schedule;
-    let next = if keeps_times { found.next_run_at } else { schedule.next_run_at };
-    let (paused, next) = (schedule.paused_at.map(|at| at.0), next.map(|at| at.0));
-    let revision = (revision + 1).cast_signed();
+    let (paused, next) = (schedule.paused_at.map(|at| at.0), schedule.next_run_at.map(|at| at.0));
     let values = params![
         id.bytes(),
         name,
@@ -180,24 +198,29 @@ pub(super) fn change(
         spec,
         json(policy),
         json(retry),
-        revision,
+        revision.cast_signed(),
         paused,
         next,
         updated_at.0,
         schedule.definition.map(workflow_bytes),
         schedule.dead_letter_url
     ];
-    execute(conn, sql, values)?;
-    Ok(Applied::Done)
+    execute(conn, sql, values).map(drop)
 }
 
 pub(super) fn delete(conn: &Connection, tenant: &Tenant, id: ScheduleId) -> StoreResult<Applied> {
-    if find_of(conn, tenant, id)?.is_none() {
-        return Ok(Applied::Duplicate);
+    let active = match find_of(conn, tenant, id)? {
+        Some(found) => Some(count_active(conn, found.id, None)?),
+        None => None,
+    };
+    let verdict = judge_schedule_deletion(active);
+    if verdict == Applied::Done {
+        delete_rows(conn, id)?;
     }
-    if super::schedule_runs::count_active(conn, id, None)? > 0 {
-        return Ok(Applied::Conflict);
-    }
+    Ok(verdict)
+}
+
+fn delete_rows(conn: &Connection, id: ScheduleId) -> StoreResult<()> {
     for sql in [
         "DELETE FROM execution_receipts WHERE run IN (SELECT id FROM schedule_runs WHERE schedule = ?1)",
         "DELETE FROM dead_letter_notices WHERE letter IN (SELECT id FROM dead_letters WHERE schedule = ?1)",
@@ -207,7 +230,7 @@ pub(super) fn delete(conn: &Connection, tenant: &Tenant, id: ScheduleId) -> Stor
     ] {
         execute(conn, sql, [id.bytes()])?;
     }
-    Ok(Applied::Done)
+    Ok(())
 }
 
 /// Schedules with runs that wait, found one after the other by the index: however long a queue is, it costs one step.
@@ -217,37 +240,35 @@ pub(super) const QUEUES: &str = "WITH RECURSIVE queues (schedule, number) AS ( \
      AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
      SELECT schedule FROM queues WHERE schedule IS NOT NULL";
 
-/// Makes these the schedules of a workflow's triggers. A schedule that a trigger had before keeps its runs, and its
-/// times unless they changed. A schedule without a trigger is deleted, or only disabled while one of its runs is
-/// active.
-pub(super) fn replace_triggered(
+/// Looks up what the rules want to know about the schedules of a tenant.
+struct Lookups<'l> {
+    conn: &'l Connection,
+    tenant: &'l Tenant,
+}
+
+impl TriggeredFacts for Lookups<'_> {
+    fn name_holder(&mut self, name: &str) -> StoreResult<Option<ScheduleId>> {
+        find_name_holder(self.conn, self.tenant, name)
+    }
+
+    fn count_active(&mut self, schedule: ScheduleId) -> StoreResult<usize> {
+        count_active(self.conn, schedule, None)
+    }
+}
+
+/// Makes these the schedules of a workflow's triggers.
+pub(super) fn write_triggered(
     conn: &Connection,
     (tenant, workflow): (&Tenant, WorkflowId),
     wanted: &[StoredSchedule],
 ) -> StoreResult<()> {
     let sql = format!("{SCHEDULE} WHERE workflow = ?1");
     let known = query_all(conn, &sql, [workflow_bytes(workflow)], read_schedule)?;
-    let mut kept = Vec::new();
-    for schedule in wanted {
-        let name = format!("{} wf_{:032x}", schedule.name, workflow.0);
-        let schedule = StoredSchedule { name, workflow: Some(workflow), ..schedule.clone() };
-        let Some(before) = known.iter().find(|before| before.name == schedule.name) else {
-            create(conn, &schedule)?;
-            continue;
-        };
-        kept.push(before.id);
-        if before.spec != schedule.spec {
-            let StoredSchedule { id, enabled, revision, paused_at, .. } = *before;
-            let next_run_at = schedule.next_run_at.filter(|_| enabled);
-            let changed = StoredSchedule { id, enabled, revision, paused_at, next_run_at, ..schedule };
-            change(conn, &changed, false)?;
-        }
-    }
-    for gone in known.iter().filter(|before| !kept.contains(&before.id)) {
-        if delete(conn, tenant, gone.id)? == Applied::Conflict {
-            let sql =
-                "UPDATE schedules SET enabled = 0, next_run_at = NULL, revision = revision + 1 WHERE id = ?1";
-            execute(conn, sql, [gone.id.bytes()])?;
+    for change in replace_triggered(workflow, wanted, &known, &mut Lookups { conn, tenant })? {
+        match change {
+            TriggeredChange::Create(schedule) => drop(insert(conn, &schedule)?),
+            TriggeredChange::Replace(schedule) => update(conn, &schedule)?,
+            TriggeredChange::Delete(id) => delete_rows(conn, id)?,
         }
     }
     Ok(())
@@ -395,8 +416,7 @@ impl Schedules for SqliteReader {
     }
 
     fn dead_letter(&mut self, tenant: &Tenant, id: DeadLetterId) -> StoreResult<Option<StoredDeadLetter>> {
-        let sql = format!("{LETTER} WHERE id = ?1 AND tenant = ?2");
-        query_first(&self.conn, &sql, params![id.bytes(), tenant.0], read_letter)
+        find_letter(&self.conn, tenant, id)
     }
 
     fn dead_letters(&mut self, query: &DeadLetterQuery) -> StoreResult<Vec<StoredDeadLetter>> {

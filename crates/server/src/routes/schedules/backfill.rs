@@ -17,7 +17,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_schedule::{RunStatus, ScheduleSpec, occurrence_key};
+use windlass_schedule::{ScheduleSpec, occurrence_key};
+use windlass_store::rules::is_backfilled;
 use windlass_store::{
     Applied, NewRun, ScheduleRunId, ScheduleWrite, Schedules as _, StoredRun, StoredSchedule,
 };
@@ -81,7 +82,7 @@ pub(super) async fn backfill_schedule(
     let details = json!({ "from": request.from, "to": request.to, "runs": created });
     match store_audited(&app, &caller, write, ("schedule.backfill", &id, details)).await? {
         Applied::Done => Ok(Json(Backfilled { occurrences, created })),
-        Applied::Conflict => Err(queue_full()),
+        Applied::QueueFull => Err(queue_full()),
         Applied::Duplicate => Err(Problem::not_found("schedule", &id)),
         other => Err(unexpected_applied(other)),
     }
@@ -135,9 +136,7 @@ async fn find_missing(
     runs.iter().for_each(|run| known.entry(run.nominal_time).or_default().push(run));
     let missing = nominal.into_iter().filter_map(|nominal| match known.get(&millis(nominal)) {
         None => Some(MissingOccurrence { nominal, was_skipped: false }),
-        Some(runs) => runs
-            .iter()
-            .all(|run| run.status == RunStatus::Skipped)
+        Some(runs) => is_backfilled(runs.iter().map(|run| run.status))
             .then_some(MissingOccurrence { nominal, was_skipped: true }),
     });
     Ok(missing.collect())

@@ -174,7 +174,7 @@ pub(super) async fn trigger_schedule(
         ("schedule.trigger", triggered.schedule_id.as_str(), json!({ "run": run_id, "reason": reason }));
     match store_audited(&app, &caller, write, does).await? {
         Applied::Done => Ok(Json(triggered)),
-        Applied::Conflict => Err(queue_full()),
+        Applied::QueueFull => Err(queue_full()),
         Applied::Duplicate => Err(Problem::not_found("schedule", &id)),
         other => Err(unexpected_applied(other)),
     }

@@ -1,7 +1,9 @@
 //! Lists are read along an index: what they cost does not grow with what is stored.
 
 use super::Folder;
-use crate::sqlite::{chain, connect, executions, lists, mail, objects, registry, schedules, tasks, timers};
+use crate::sqlite::{
+    chain, connect, executions, lists, mail, objects, registry, schedule_runs, schedules, tasks, timers,
+};
 use crate::{Query, Tenant, WorkflowId};
 use rusqlite::{Connection, StatementStatus};
 use windlass_kernel::{ExecutionId, Millis};
@@ -55,6 +57,7 @@ fn no_list_reads_a_whole_table() {
         schedules::DUE,
         schedules::DUE_LATEST,
         schedules::WAITING,
+        schedule_runs::PRUNABLE,
     ] {
         check(sql);
     }
