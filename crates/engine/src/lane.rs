@@ -6,6 +6,7 @@
 //! of its commits are sent (K7).
 
 mod agents;
+mod asking;
 mod batch;
 mod deciding;
 mod depth;
@@ -333,7 +334,7 @@ impl<R> Lane<R> {
             Call::Agent(call) => self.agent(*call, reply),
             Call::Progress(progress) => self.progress(progress, reply),
             Call::Log(log) => self.log(log, reply),
-            Call::Resource(call) => self.serve_resource(*call, reply),
+            Call::Resource(call) => self.serve_resource(*call, false, reply),
         }
     }
 

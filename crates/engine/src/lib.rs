@@ -24,7 +24,7 @@ pub use ids::new_execution_id;
 pub use lane::{ChildCheck, Config, Lane};
 pub use private::make_private;
 pub use reading::{journal, look_up};
-pub use resources::{ResourceRequest, Resources};
+pub use resources::{RequestingUnit, ResourceRequest, Resources};
 pub use wake::{
     Answer, ChildReading, Defaults, Effect, Fatal, Found, GroupCall, GroupLoad, GroupReply, HeldCall,
     InputsLookup, Limits, Load, Lookup, NotRetried, Now, OpenLimits, PreparedStart, ReadId, Refusal, Request,

@@ -1,11 +1,15 @@
 //! Resources that workers reach through the engine and that the engine does not hold itself.
 
+use serde_json::Value;
 use std::fmt::Debug;
+use std::sync::Arc;
+use windlass_kernel::ExecutionId;
 use windlass_protocol::{Failure, NoRoom, ResourceAsk, ResourceReply, Rights, Variables, codes};
 use windlass_store::{Tenant, WorkflowId};
 
 /// Serves secrets, rights, large values and memories to units that workers hold. The lane has checked the fence, and the
-/// tenant is the one of the unit's execution.
+/// tenant is the one of the unit's execution. What a unit may have is decided here, by what is stored about it: its worker
+/// may ask for anything.
 pub trait Resources: Debug + Send + Sync {
     /// Returns the reason for which nothing more can be stored for the tenant, if there is one. Called for every
     /// dispatch: it must be quick and must not wait.
@@ -19,7 +23,40 @@ pub trait Resources: Debug + Send + Sync {
 pub struct ResourceRequest {
     pub tenant: Tenant,
     pub workflow: Option<WorkflowId>,
+    pub unit: RequestingUnit,
     pub ask: ResourceAsk,
+}
+
+/// A unit that needs a resource, as it is stored.
+#[derive(Debug, Clone)]
+pub struct RequestingUnit {
+    pub execution: ExecutionId,
+    /// Whether its worker, or one whose results it may read, is a process of its own.
+    pub is_remote: bool,
+    /// Whether it is a whole execution.
+    pub is_whole: bool,
+    /// Inputs of the execution, or the reference to them.
+    pub inputs: Arc<Value>,
+    /// Its stored pipeline.
+    pub spec: Option<Arc<Value>>,
+    /// Stored pipelines of the steps whose results it reads.
+    pub reads: Vec<Arc<Value>>,
+    /// Whether it reads results of sub-executions.
+    pub reads_children: bool,
+}
+
+impl Default for RequestingUnit {
+    fn default() -> RequestingUnit {
+        RequestingUnit {
+            execution: ExecutionId(0),
+            is_remote: false,
+            is_whole: false,
+            inputs: Arc::default(),
+            spec: None,
+            reads: Vec::new(),
+            reads_children: false,
+        }
+    }
 }
 
 /// Resources of an engine without any: every right, and nothing stored.

@@ -179,6 +179,10 @@ pub enum GroupReply {
     },
     /// There is no such session, or it has expired.
     NoSession,
+    /// The session claims calls of its group, and makes none of the protocol.
+    ClaimsOnly,
+    /// The execution is being read after a restart; the call may be made again.
+    NotLoaded,
     /// The session does not hold the unit.
     NotHeld,
     Returned,

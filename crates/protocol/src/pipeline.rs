@@ -49,6 +49,14 @@ impl Pipeline {
     pub fn inline_bytes_of(spec: &Value) -> Option<usize> {
         spec.get("inline_bytes")?.as_u64().and_then(|bytes| usize::try_from(bytes).ok())
     }
+
+    /// Returns the kind and the configuration of each task of a stored pipeline, without the rest of it.
+    pub fn tasks_of(spec: &Value) -> impl Iterator<Item = (&str, &Value)> {
+        let tasks = spec.get("tasks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        tasks.iter().filter_map(|task| {
+            Some((task.get("kind")?.as_str()?, task.get("config").unwrap_or(&Value::Null)))
+        })
+    }
 }
 
 /// One tool call.

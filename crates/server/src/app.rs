@@ -54,6 +54,8 @@ pub struct App {
     /// The key of the audit log and of anchors; None while the folder has none.
     pub seal: Option<Arc<AuditSeal>>,
     pub refusals: RefusedRequests,
+    /// Refused calls of workers, which do not hide refused requests.
+    pub refused_calls: RefusedRequests,
     pub webhook_secrets: WebhookSecrets,
     pub completion: CompletionTokens,
     pub hub: Arc<Hub>,
@@ -146,6 +148,7 @@ impl App {
             storage,
             seal,
             refusals: RefusedRequests::default(),
+            refused_calls: RefusedRequests::default(),
             hub,
             histories: Arc::new(Histories::new(bucket.is_some())),
             compiling: Compiling::default(),

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use windlass_kernel::ExecutionId;
+use windlass_protocol::{ResourceAsk, ResourceCall};
 use windlass_store::{Audit, Author, Entry, Tenant};
 
 /// Maximum number of entries for refused requests of one tenant in a window; further requests are counted in one entry. That
@@ -23,6 +25,36 @@ const WINDOWS_MAX: usize = 10_000;
 
 const REFUSED: &str = "access.refused";
 const UNAUTHENTICATED: &str = "access.unauthenticated";
+const REFUSED_CALL: &str = "worker.refused";
+
+/// A call of a worker outside of the server for something that its unit may not have.
+#[derive(Debug)]
+pub(crate) struct RefusedCall {
+    pub(crate) target: String,
+    pub(crate) execution: ExecutionId,
+}
+
+impl RefusedCall {
+    /// Maximum length of the target in characters. The worker chooses the name in it.
+    const TARGET_MAX: usize = 200;
+
+    /// Describes a call for a resource, to be audited if it is refused.
+    pub(crate) fn of(call: &ResourceCall) -> RefusedCall {
+        let target = match &call.ask {
+            ResourceAsk::OpenSecret { name } => format!("secret {name}"),
+            ResourceAsk::GetArtifact { key } | ResourceAsk::GetArtifactFile { key } => {
+                format!("artifact {key}")
+            }
+            ResourceAsk::StoreMemory { key, .. } => format!("memory {key}"),
+            ResourceAsk::SearchMemory(_) => "memories".to_owned(),
+            ResourceAsk::FindRoutingKey { .. } => "routing key".to_owned(),
+            ResourceAsk::GetRights => "rights".to_owned(),
+            ResourceAsk::PutArtifact { .. } => "new artifact".to_owned(),
+        };
+        let target = target.chars().take(RefusedCall::TARGET_MAX).collect();
+        RefusedCall { target, execution: ExecutionId(call.unit.execution) }
+    }
+}
 
 impl Caller {
     /// Returns the audit entry for an action of this caller.
@@ -88,9 +120,27 @@ fn refused(caller: Option<&Caller>, target: &str, status: StatusCode) -> Audit {
     }
 }
 
+/// Writes audit entries for calls of workers that were refused, although their requests were answered. Their number is bounded
+/// like that of refused requests.
+pub(crate) fn note_refused_calls(
+    app: &Arc<App>,
+    caller: &Caller,
+    refused: impl IntoIterator<Item = RefusedCall>,
+) {
+    let now = Instant::now();
+    let entry = |RefusedCall { target, execution }| {
+        let details = json!({ "execution": windlass_views::execution_id(execution), "count": 1 });
+        caller.audit_entry(REFUSED_CALL, &target, details)
+    };
+    let written = refused.into_iter().flat_map(|call| app.refused_calls.note(entry(call), now));
+    write(app, written.collect());
+}
+
 /// Writes the counts of expired windows.
 pub(crate) fn write_counted(app: &Arc<App>) {
-    write(app, app.refusals.take_counted(Instant::now()));
+    for refusals in [&app.refusals, &app.refused_calls] {
+        write(app, refusals.take_counted(Instant::now()));
+    }
 }
 
 /// Writes audit entries in the background: the response does not wait for the disk. Their number is bounded.

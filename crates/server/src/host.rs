@@ -140,7 +140,7 @@ impl Embedded {
             storage: storage.clone(),
             artifacts: artifacts.clone(),
             usages,
-            memories: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
+            rows: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
         };
         let lease_ttl_ms = u64::try_from(setup.lease_ttl.as_millis()).unwrap_or(u64::MAX);
         let rules = Arc::new(WorkerRules {

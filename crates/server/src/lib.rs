@@ -48,6 +48,7 @@ mod rights;
 mod routes;
 mod routing;
 mod scheduler;
+mod secret_names;
 mod serve;
 pub mod settings;
 mod socket;

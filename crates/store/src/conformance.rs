@@ -186,6 +186,7 @@ macro_rules! conformance_tests {
             sessions_of_workers_are_kept_until_they_are_closed
             receipts_of_reports_are_kept_until_they_are_dropped_or_their_session_is_closed
             a_group_of_workers_belongs_to_one_tenant
+            an_artifact_belongs_to_the_execution_that_stored_it_and_its_sub_executions
             a_secret_is_read_back_and_listed_by_name
             versions_follow_each_other
             a_deleted_secret_is_gone

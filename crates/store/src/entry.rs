@@ -135,6 +135,17 @@ pub enum Entry {
         session: Session,
         before: Millis,
     },
+    /// Adds artifacts to those that workers may fetch for an execution; see [`crate::Workers::owns_artifact`]. `Duplicate` when
+    /// that changes nothing.
+    ArtifactsOwned {
+        execution: ExecutionId,
+        artifacts: Vec<String>,
+    },
+    /// Adds the artifacts of an execution to those of another one that takes over its records.
+    ArtifactsTakenOver {
+        from: ExecutionId,
+        to: ExecutionId,
+    },
     /// Adds a group of workers, or changes its cluster.
     RunnerGroup(Box<RunnerGroup>),
     /// Deletes a group; `Duplicate` when the tenant has none of that name.

@@ -57,5 +57,6 @@ mod waiting;
 mod webhooks;
 mod whole;
 mod worker_care;
+mod worker_rights;
 mod workers;
 mod workflows;

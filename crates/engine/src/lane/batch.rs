@@ -4,6 +4,7 @@ use super::Lane;
 use super::deciding::{AwaitedState, Pending, PendingKind};
 use super::reading::List;
 use crate::ids::IdMap;
+use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
@@ -56,6 +57,8 @@ pub(super) enum WriteFollowUp<R> {
     Opened(R),
     /// Stores a worker's value.
     Stored(R),
+    /// Serves a resource whose owner is stored.
+    Serve(Box<ResourceRequest>, R),
     Defined(R, Arc<Net>),
     /// Sends queued work to its worker.
     Deliver(protocol::SessionId, Box<protocol::Work>),
@@ -375,6 +378,7 @@ impl<R> Lane<R> {
             (WriteFollowUp::Stored(reply), _) => {
                 self.answer(reply, Answer::resource(protocol::ResourceReply::Stored));
             }
+            (WriteFollowUp::Serve(request, reply), _) => self.effects.push(Effect::Serve(*request, reply)),
             (WriteFollowUp::Released(id, reply), _) => self.released(id, reply),
             (WriteFollowUp::LookAgain(lookup, list), _) => self.read_list(lookup, list),
             (WriteFollowUp::Verdict(reply), Some(Applied::Done)) => {

@@ -19,7 +19,7 @@ use windlass_kernel::{
     Need, Net, Phase, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
+use windlass_store::{Audit, Creation, Definition, Entry, MailId, Origin, Tenant, WorkflowId, Write};
 
 /// An input that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -111,6 +111,11 @@ pub(super) enum PendingKind {
         run: RunId,
         fence: Fence,
     },
+    /// A worker needs a resource that depends on the definition of its unit.
+    Asked {
+        call: Box<protocol::ResourceCall>,
+        is_remote: bool,
+    },
     /// A worker outside of this process repeats a report.
     Repeat {
         input: Box<Input>,
@@ -140,6 +145,7 @@ impl PendingKind {
             | PendingKind::WholeReady { .. }
             | PendingKind::WholeEnded { .. } => Answer::verdict(protocol::Verdict::Stale),
             PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
+            PendingKind::Asked { .. } => Answer::resource(protocol::ResourceReply::Stale),
             any_of![PendingKind: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
                 Answer::Refused(refusal)
             }
@@ -326,6 +332,12 @@ impl<R> Lane<R> {
             PendingKind::Again { run, fence } => self.send_again(unit(id, run, fence)),
             PendingKind::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
             PendingKind::Fetch { run, fence } => self.fetch(unit(id, run, fence), pending),
+            PendingKind::Asked { call, is_remote } => {
+                if let Some(reply) = pending.reply {
+                    self.serve_held(*call, is_remote, reply);
+                }
+                self.rest(id);
+            }
             PendingKind::Repeat { .. } => self.repeat(id, pending),
             PendingKind::Sort { run, fence } => {
                 self.enqueue(id, run, fence);
@@ -408,7 +420,7 @@ impl<R> Lane<R> {
             PendingKind::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
             PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
             any_of![PendingKind: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
-                Repeat Sort Kept] => Answer::Accepted,
+                Asked Repeat Sort Kept] => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -426,6 +438,10 @@ impl<R> Lane<R> {
         let inputs = live.state.head.inputs.clone();
         let Some(building) = self.open.commit(id) else { return };
         building.consumed.extend(pending.mail);
+        let takes_over = match &pending.what {
+            PendingKind::Fork(forking) => Some(forking.of),
+            _ => None,
+        };
         match &mut pending.what {
             PendingKind::Create(_, creation) => {
                 building.creation = Some(Creation { inputs, ..creation.clone() })
@@ -435,7 +451,7 @@ impl<R> Lane<R> {
                 building.records = Arc::new(forking.take_records());
             }
             any_of![PendingKind: Input Report Agent Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again
-                Claimed Fetch Repeat Sort Kept] => {}
+                Claimed Fetch Asked Repeat Sort Kept] => {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
@@ -450,12 +466,29 @@ impl<R> Lane<R> {
         building.goes_on =
             matches!(decision.records.last().map(|record| &record.event), Some(Event::Continued));
         building.changes.push(decision.changes);
+        let owned: Vec<String> = decision.artifacts.iter().map(|artifact| artifact.key.clone()).collect();
         building.artifacts.extend(decision.artifacts);
         Arc::make_mut(&mut building.records).extend(decision.records);
         for (run, fence) in std::mem::take(&mut building.withdrawn) {
             let unit = LeaseUnit::Run { run, fence };
             let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
             self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+        }
+        self.note_owned(id, takes_over, owned);
+    }
+
+    /// Notes which artifacts workers outside of this process may fetch for an execution that is bound to them: those that the
+    /// engine made of its values, and those of an execution whose records it takes over.
+    fn note_owned(&mut self, id: ExecutionId, takes_over: Option<ExecutionId>, owned: Vec<String>) {
+        if self.runner_of(id).is_none() {
+            return;
+        }
+        if let Some(from) = takes_over {
+            let taken = Entry::ArtifactsTakenOver { from, to: id };
+            self.open.write(Write::Entry(Box::new(taken)), WriteFollowUp::Nothing);
+        }
+        if !owned.is_empty() {
+            self.own_artifacts(id, owned, WriteFollowUp::Nothing);
         }
     }
 
@@ -560,8 +593,8 @@ fn bound_depth(what: &mut PendingKind) -> Result<(), Rejected> {
         | PendingKind::Report(input)
         | PendingKind::Agent(input)
         | PendingKind::Create(input, _) => depth::bound(input),
-        any_of![PendingKind: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Repeat
-            Sort Kept] => Ok(()),
+        any_of![PendingKind: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Asked
+            Repeat Sort Kept] => Ok(()),
     }
 }
 

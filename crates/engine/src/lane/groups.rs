@@ -161,6 +161,11 @@ impl<R> Groups<R> {
         None
     }
 
+    /// Returns whether the session has an open claim.
+    pub fn claims(&self, session: SessionId) -> bool {
+        self.claims.contains_key(&session)
+    }
+
     /// Ends a claim whose caller no longer waits.
     pub fn end_claim(&mut self, session: SessionId) {
         if let Some(claim) = self.claims.get_mut(&session) {

@@ -8,7 +8,7 @@ use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::groups::{GroupKey, Route};
 use super::queue::{Queued, QueuedWork};
 use super::sessions::{Outside, report_input};
-use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
+use crate::wake::{Answer, Effect, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
@@ -47,7 +47,7 @@ impl<R> Lane<R> {
             GroupCall::Open(session) => self.open_session(*session, reply),
             GroupCall::Claim { session, slots, kinds } => self.claim(&session, slots, kinds, reply),
             GroupCall::EndClaim { session } => {
-                if self.knows_outside(&session) {
+                if self.knows_claiming(&session) {
                     self.groups.end_claim(session.id);
                     self.answer_claims();
                 }
@@ -62,9 +62,12 @@ impl<R> Lane<R> {
                 let limited = self.limited_calls();
                 self.answer(reply, Answer::Group(GroupReply::Limited(limited)));
             }
+            GroupCall::Repeat { session, .. } if !self.knows_claiming(&session) => {
+                self.answer(reply, Answer::Group(GroupReply::NoSession));
+            }
             GroupCall::Repeat { session, report } => self.begin_repeat(&session, *report, reply),
             GroupCall::Return { session, units } => {
-                let is_known = self.knows_outside(&session);
+                let is_known = self.knows_claiming(&session);
                 for unit in units.into_iter().filter(|_| is_known) {
                     if self.sessions.holder(unit) == Some(session.id) {
                         self.lost(unit, Loss::NotStarted);
@@ -95,7 +98,7 @@ impl<R> Lane<R> {
     }
 
     fn open_session(&mut self, session: WorkerSession, reply: R) {
-        if self.sessions.outside_of(&session.tenant) >= SESSIONS_MAX {
+        if !self.make_room_for(&session) {
             let refused = GroupReply::TooManySessions { max: SESSIONS_MAX };
             return self.answer(reply, Answer::Group(refused));
         }
@@ -106,6 +109,25 @@ impl<R> Lane<R> {
         );
     }
 
+    /// Returns whether the tenant has room for a new session, after one without work was closed if necessary. Groups have
+    /// equal shares, so that a token of one group cannot keep the workers of another one out.
+    fn make_room_for(&mut self, session: &WorkerSession) -> bool {
+        if self.sessions.outside_of(&session.tenant) < SESSIONS_MAX {
+            return true;
+        }
+        let group = GroupKey { tenant: session.tenant.clone(), name: session.group.clone() };
+        // A worker sends a request twice in the time of a lease, so one that missed both has probably ended.
+        let silent_until = self.now.steady + self.config.lease_ttl_ms / 4;
+        let Some(closed) = self.sessions.find_replaceable(&group, silent_until, |id| self.groups.claims(id))
+        else {
+            return false;
+        };
+        self.close_outside(closed);
+        self.sessions.remove(closed);
+        self.effects.push(Effect::SessionOver(closed));
+        true
+    }
+
     pub(super) fn knows_outside(&self, key: &SessionKey) -> bool {
         let outside = self.sessions.outside(key.id);
         outside.is_some_and(|outside| {
@@ -113,6 +135,12 @@ impl<R> Lane<R> {
                 && outside.group.tenant == key.tenant
                 && key.group.as_ref().is_none_or(|group| *group == outside.group.name)
         })
+    }
+
+    /// Returns whether the caller knows a session that claims calls of its group. A worker that gets orders does not mix both:
+    /// it would hold calls that the server makes for it, and could ask for what the server has for them.
+    fn knows_claiming(&self, key: &SessionKey) -> bool {
+        self.sessions.is_claiming(key.id) && self.knows_outside(key)
     }
 
     /// Renews the session of a worker that is alive. Its row is written less often than calls of the worker arrive.
@@ -138,7 +166,7 @@ impl<R> Lane<R> {
     }
 
     fn claim(&mut self, key: &SessionKey, slots: u32, kinds: Option<BTreeSet<String>>, reply: R) {
-        if !self.knows_outside(key) {
+        if !self.knows_claiming(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
         self.renew(key.id);
@@ -159,7 +187,7 @@ impl<R> Lane<R> {
     /// Handles a heartbeat. The worker has given up units that it does not list, unless the claim's answer may be
     /// newer.
     fn beat_outside(&mut self, key: &SessionKey, held: Vec<protocol::Unit>, reply: R) {
-        if !self.knows_outside(key) {
+        if !self.knows_claiming(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
         self.renew(key.id);
@@ -175,7 +203,7 @@ impl<R> Lane<R> {
     }
 
     fn begin_fetch(&mut self, key: &SessionKey, unit: protocol::Unit, reply: R) {
-        if !self.knows_outside(key) {
+        if !self.knows_claiming(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
         if self.sessions.holder(unit) != Some(key.id) {
@@ -201,7 +229,7 @@ impl<R> Lane<R> {
     /// Handles a report. Its receipt is written in the batch of the decision, or in an earlier one. It is read only if
     /// the journal has an answer under the fence, so the receipt of a report that was not accepted proves nothing.
     fn report_call(&mut self, key: &SessionKey, report: protocol::Report, digest: [u8; 32], reply: R) {
-        if !self.knows_outside(key) {
+        if !self.knows_claiming(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
         if self.sessions.holder(report.unit) != Some(key.id) {

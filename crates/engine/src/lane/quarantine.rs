@@ -80,8 +80,8 @@ impl<R> Lane<R> {
             }
             PendingKind::Claimed { session, .. } => self.unreserve(*session),
             PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-            any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Repeat
-                Sort Kept] => {}
+            any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Asked
+                Repeat Sort Kept] => {}
         }
         let Some(reply) = pending.reply else { return };
         self.answer(reply, pending.what.refuse(self.quarantine_refusal(id)));

@@ -224,8 +224,8 @@ impl<R> Lane<R> {
                 PendingKind::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
                 PendingKind::Claimed { session, .. } => self.unreserve(*session),
                 PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-                any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Repeat
-                    Sort Kept] => {}
+                any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Asked
+                    Repeat Sort Kept] => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

@@ -38,6 +38,8 @@ impl<R> Retrying<R> {
 #[derive(Debug)]
 pub(super) struct Forking {
     pub creation: Creation,
+    /// The ended execution.
+    pub of: ExecutionId,
     /// `None` once the execution has begun.
     plan: Option<RetryPlan>,
     net: Arc<Net>,
@@ -191,5 +193,5 @@ fn begin_again(id: ExecutionId, retry: &Retry, mut past: Past, now: Millis) -> R
     let origin = Arc::new(Origin { parent, trigger, key: None, ..origin });
     let creation = Creation { origin, net: net.digest(), inputs, at: now };
     let new = NewExecution { id, inputs: retry.inputs.clone(), parent: retry.parent.clone() };
-    Ok(Forking { creation, plan: Some(plan), net, new })
+    Ok(Forking { creation, of: retry.of, plan: Some(plan), net, new })
 }

@@ -11,7 +11,9 @@ use super::queue::{Queued, QueuedWork};
 use crate::wake::{Answer, Effect, GroupReply, SessionKey};
 use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
 use windlass_protocol as protocol;
-use windlass_protocol::{AgentAnswer, Call, Order, Reply, ResourceAsk, ResourceReply, Rights, Variables};
+use windlass_protocol::{
+    AgentAnswer, Call, Order, Reply, ResourceAsk, ResourceReply, Rights, Tool, Variables,
+};
 use windlass_store::{Priority, Runner, Tenant, WHOLE, Write};
 
 /// Workers of a tenant that an execution is bound to.
@@ -166,7 +168,7 @@ impl<R> Lane<R> {
 
     /// Directs the orders of a session of an earlier connection or process to this caller from now on.
     pub(super) fn attach(&mut self, key: &SessionKey, reply: R) {
-        if !self.knows_outside(key) {
+        if !self.knows_outside(key) || self.sessions.is_claiming(key.id) {
             return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
         }
         self.renew(key.id);
@@ -181,25 +183,39 @@ impl<R> Lane<R> {
         if !self.knows_outside(key) {
             return self.answer(reply, Answer::Group(GroupReply::NoSession));
         }
+        // The server makes the calls of claimed units itself.
+        if self.sessions.is_claiming(key.id) && !matches!(call, Call::Leave(_)) {
+            return self.answer(reply, Answer::Group(GroupReply::ClaimsOnly));
+        }
         self.renew(key.id);
         let holds = |unit: protocol::Unit| self.sessions.holder(unit) == Some(key.id);
         let stale = Answer::verdict(protocol::Verdict::Stale);
         match call {
             Call::Beat(beat) if beat.session == key.id => self.beat(&beat, reply),
             Call::Leave(session) if session == key.id => self.leave(session, reply),
-            Call::Report(report) if holds(report.unit) => self.report(*report, reply),
+            Call::Report(report) if holds(report.unit) => match self.check_report(report) {
+                Some(report) => self.report(*report, reply),
+                None => self.answer(reply, Answer::Group(GroupReply::NotLoaded)),
+            },
             // The report may have been accepted before; then it is accepted again.
             Call::Report(report) if !report.unit.is_whole() => self.begin_repeat(key, *report, reply),
             Call::Checkpoint(checkpoint) if holds(checkpoint.unit) => self.checkpoint(checkpoint, reply),
             Call::Progress(progress) if holds(progress.unit) => self.progress(progress, reply),
-            Call::Log(log) if holds(log.unit) => self.log(log, reply),
-            Call::Agent(call) if holds(call.unit) => self.agent(*call, reply),
+            Call::Log(log) if holds(log.unit) => self.log(self.with_own_step(log), reply),
+            Call::Agent(call) if holds(call.unit) => match self.has_task(call.unit, Tool::AiAgent.kind()) {
+                Some(true) => self.agent(*call, reply),
+                Some(false) => {
+                    let why = "the step has no task that makes decisions of an agent".to_owned();
+                    self.answer(reply, Answer::agent(AgentAnswer::Refused { why }));
+                }
+                None => self.answer(reply, Answer::Group(GroupReply::NotLoaded)),
+            },
             // Programs run as the user of the worker, who belongs to the tenant and not to the server.
             Call::Resource(call) if holds(call.unit) && call.ask == ResourceAsk::GetRights => {
                 let rights = Rights { programs: true, variables: Variables::All };
                 self.answer(reply, Answer::resource(ResourceReply::Rights(rights)));
             }
-            Call::Resource(call) if holds(call.unit) => self.serve_resource(*call, reply),
+            Call::Resource(call) if holds(call.unit) => self.serve_resource(*call, true, reply),
             Call::Resource(_) => self.answer(reply, Answer::resource(ResourceReply::Stale)),
             Call::Agent(_) => self.answer(reply, Answer::agent(AgentAnswer::Stale)),
             Call::Report(_) | Call::Checkpoint(_) | Call::Progress(_) | Call::Log(_) => {

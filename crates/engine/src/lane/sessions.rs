@@ -13,7 +13,6 @@ use super::deciding::{Pending, PendingKind};
 use super::dispatch::{Cursor, parts, unit};
 use super::queue::{Queued, QueuedWork};
 use super::reading::LookupReason;
-use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,9 +23,7 @@ use windlass_kernel::{
     WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{
-    Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, WHOLE, Write,
-};
+use windlass_store::{LogChunk, Offer, Progress, Session as StoredSession, Stop, WHOLE, Write};
 
 /// Returns the grace for work that this input stops. A forced cancel leaves none.
 pub(super) fn grace_ms(what: &PendingKind) -> u64 {
@@ -329,30 +326,6 @@ impl<R> Lane<R> {
         let chunk =
             LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
         self.open.write(Write::Log(chunk), WriteFollowUp::Verdict(reply));
-    }
-
-    /// Serves a resource to the session that holds the unit, for the tenant of its execution.
-    pub(super) fn serve_resource(&mut self, call: protocol::ResourceCall, reply: R) {
-        let Some(held) = self.sessions.held_mut(call.unit) else {
-            return self.answer(reply, Answer::resource(protocol::ResourceReply::Stale));
-        };
-        let (execution, ..) = parts(call.unit);
-        let tenant = held.tenant.clone();
-        // An execution that a worker has a part of stays in memory.
-        let workflow = self.executions.get(execution).and_then(|live| live.origin.workflow);
-        match (call.ask, workflow) {
-            (protocol::ResourceAsk::StoreMemory { key, value }, Some(workflow)) => {
-                let (value, at) = (value.to_string(), self.now.wall);
-                let memory = StoredMemory { tenant, workflow, key, value, at };
-                self.open.write(
-                    Write::Entry(Box::new(Entry::Remember(Box::new(memory)))),
-                    WriteFollowUp::Stored(reply),
-                );
-            }
-            (ask, workflow) => {
-                self.effects.push(Effect::Serve(ResourceRequest { tenant, workflow, ask }, reply));
-            }
-        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! What workers reach through the engine: only under the fence that they hold, and for the tenant of the execution.
 
-use crate::rig::{Rig, chain};
+use crate::rig::{Rig, chain, net, task};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use windlass_engine::{Config, ResourceRequest, Resources};
+use windlass_kernel::net::{Policy, Step, Work};
 use windlass_protocol::{
     Call, Line, Log, NoRoom, Reply, ResourceAsk, ResourceCall, ResourceReply, SecretValue, Stream, Unit,
-    Verdict, Work,
+    Verdict,
 };
 use windlass_store::{Memories, MemoryQuery, Position, Reader, Tenant};
 
@@ -63,11 +64,20 @@ fn a_secret_is_opened_only_under_the_fence_that_is_held() {
 #[test]
 fn a_memory_is_on_disk_when_its_worker_hears_of_it() {
     let (rig, _) = rig();
-    rig.start("chain", chain(1), json!({}));
-    let work = rig.work();
+    let memory = json!({ "tasks": [{ "label": "m", "kind": "memory_store", "config": {} }] });
+    let steps = vec![Step::new("m", Work::task(memory)), task("other", &[])];
+    rig.start("memory", net(Policy::default(), steps), json!({}));
+    let works = [rig.work(), rig.work()];
+    let [work, other] = &works;
+    let (work, other) = if work.step == "m" { (work, other) } else { (other, work) };
     let store = |unit| ask(&rig, unit, ResourceAsk::StoreMemory { key: "k".into(), value: json!([1]) });
     assert_eq!(store(work.unit), ResourceReply::Stored);
     assert_eq!(store(Unit { fence: work.unit.fence + 1, ..work.unit }), ResourceReply::Stale);
+    let refused = store(other.unit);
+    assert!(
+        matches!(&refused, ResourceReply::Failed(failure) if failure.code == "PERMISSION_DENIED"),
+        "a step without a task for it: {refused:?}"
+    );
     let workflow = u128::from_str_radix(work.workflow.as_deref().unwrap(), 16).unwrap();
     let query = MemoryQuery {
         tenant: Tenant::default(),
@@ -87,7 +97,7 @@ fn a_log_without_room_ends_with_the_reason_and_is_refused_from_then_on() {
     let id = rig.start("chain", chain(2), json!({}));
     let work = rig.work();
     assert_eq!(work.no_room, None);
-    let log = |work: &Work| {
+    let log = |work: &windlass_protocol::Work| {
         let line = Line { at: 1, stream: Stream::Out, text: "hello".into(), level: None, data: None };
         Call::Log(Log { unit: work.unit, step: work.step.clone(), attempt: 1, lines: vec![line] })
     };

@@ -221,6 +221,12 @@ async fn read_answer(answer: oneshot::Receiver<Answer>, wait: Duration) -> Resul
         Err(_) => Ok(None),
         Ok(Ok(Answer::Reply(reply))) => Ok(Some(reply)),
         Ok(Ok(Answer::Group(GroupReply::NoSession))) => Err(no_session()),
+        Ok(Ok(Answer::Group(GroupReply::ClaimsOnly))) => Err(Problem::forbidden(
+            "the session claims calls of its group; only sessions of `windlass worker` make calls of the protocol",
+        )),
+        Ok(Ok(Answer::Group(GroupReply::NotLoaded))) => {
+            Err(Problem::unavailable("the execution is being read; retry after the time in Retry-After"))
+        }
         Ok(Ok(Answer::Stopping) | Err(_)) => {
             Err(Problem::unavailable("the server is being stopped; retry later"))
         }

@@ -4,10 +4,12 @@
 use super::shared::{BodyRefusals, Refusals, check_group};
 use super::workers::{admit, check_own_group, read_session};
 use crate::app::App;
+use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
 use crate::body::collect_up_to;
 use crate::problem::{Problem, Refused};
 use crate::remote::{NewRunner, session_key};
+use crate::resources::DENIED;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -17,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_protocol::{
     CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, PROTOCOL_VERSION, Registered, ReplyBatch, ResourceAsk,
+    OrdersRequest, PROTOCOL_VERSION, Registered, Reply, ReplyBatch, ResourceAsk, ResourceReply,
 };
 
 const TAG: &str = "workers";
@@ -119,8 +121,24 @@ async fn make_calls(
         let message = "the bytes of an artifact are sent and fetched at /api/v1/workers/artifacts/{key}";
         return Err(Problem::invalid("calls", message));
     }
+    let described: Vec<Option<RefusedCall>> = calls.iter().map(describe).collect();
     let replies = app.remote.relay(&key, calls).await?;
+    let refused = described.into_iter().zip(&replies).filter(|(_, reply)| is_denied(reply.as_ref()));
+    note_refused_calls(&app, &caller, refused.filter_map(|(call, _)| call));
     Ok(Json(ReplyBatch { replies }))
+}
+
+fn describe(call: &Call) -> Option<RefusedCall> {
+    match call {
+        Call::Resource(call) => Some(RefusedCall::of(call)),
+        _ => None,
+    }
+}
+
+/// Returns whether a worker asked for something that its unit may not have.
+fn is_denied(reply: Option<&Reply>) -> bool {
+    let Some(Reply::Resource(reply)) = reply else { return false };
+    matches!(&**reply, ResourceReply::Failed(failure) if failure.code == DENIED)
 }
 
 fn carries_bytes(call: &Call) -> bool {

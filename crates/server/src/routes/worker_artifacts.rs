@@ -4,9 +4,11 @@ use super::plan_executions::ranged::{Content, ObjectContent, respond};
 use super::shared::Refusals;
 use super::workers::read_session;
 use crate::app::App;
+use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
 use crate::problem::{Problem, ProblemCode};
 use crate::remote::session_key;
+use crate::resources::{DENIED, other_artifact};
 use axum::Json;
 use axum::body::Body as RequestBody;
 use axum::extract::{Path, Request, State};
@@ -18,12 +20,13 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::SessionKey;
+use windlass_kernel::ExecutionId;
 use windlass_protocol::{
     BYTES_TYPE, Body, BodyFile, Call, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
     SESSION_HEADER, UNIT_HEADER, Unit, codes,
 };
 use windlass_store::sqlite::SqliteReader;
-use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload};
+use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload, Workers as _};
 
 const TAG: &str = "workers";
 
@@ -89,13 +92,20 @@ async fn get_worker_artifact(
     let _slot = app.take_stream_slot(&caller.tenant)?;
     if let Some(copy) = find_copy(&app, &caller.tenant, &key).await? {
         return match holder.ask(&app, ResourceAsk::GetRights).await? {
+            ResourceReply::Rights(_) if !holder.owns(&app, &key).await? => {
+                holder.note_refused(&app, &caller, &key);
+                Ok(Json(ResourceReply::Failed(*other_artifact(&key))).into_response())
+            }
             ResourceReply::Rights(_) => {
                 respond(Content::Object(copy), &HeaderValue::from_static(BYTES_TYPE), &HeaderMap::new()).await
             }
             refused => Ok(Json(refused).into_response()),
         };
     }
-    let reply = holder.ask(&app, ResourceAsk::GetArtifactFile { key }).await?;
+    let reply = holder.ask(&app, ResourceAsk::GetArtifactFile { key: key.clone() }).await?;
+    if matches!(&reply, ResourceReply::Failed(failure) if failure.code == DENIED) {
+        holder.note_refused(&app, &caller, &key);
+    }
     let ResourceReply::Artifact(Some(Body {
         length,
         file: Some(BodyFile::Shared(path) | BodyFile::Moved(path)),
@@ -142,6 +152,21 @@ impl Holder {
             Problem::bad_request(format!("the header `{UNIT_HEADER}` is not a unit: {error}"))
         })?;
         Ok(Holder { session: session_key(&handle, &caller.tenant, caller.group.as_deref()), unit })
+    }
+
+    /// Returns whether an artifact belongs to the execution of the unit.
+    async fn owns(&self, app: &App, key: &str) -> Result<bool, Problem> {
+        let (execution, key) = (ExecutionId(self.unit.execution), key.to_owned());
+        app.readers
+            .of(&self.session.tenant)
+            .look(move |reader: &mut SqliteReader| reader.owns_artifact(execution, &key))
+            .await
+    }
+
+    fn note_refused(&self, app: &Arc<App>, caller: &Caller, key: &str) {
+        let ask = ResourceAsk::GetArtifactFile { key: key.to_owned() };
+        let call = RefusedCall::of(&ResourceCall { unit: self.unit, ask });
+        note_refused_calls(app, caller, [call]);
     }
 
     async fn ask(&self, app: &App, ask: ResourceAsk) -> Result<ResourceReply, Problem> {

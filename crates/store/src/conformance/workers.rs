@@ -1,10 +1,12 @@
 //! Sessions of workers outside of the server, and their groups.
 
-use super::{ServerSite, entry, reader};
-use crate::commit::{Applied, Session};
+use super::world::{World, chain};
+use super::{ServerSite, entry, reader, written};
+use crate::commit::{Applied, Session, Write};
 use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::workers::{ReportReceipt, RunnerGroup, WorkerSession, Workers as _};
+use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Fence, Millis, RunId};
 
 fn session(id: u64) -> WorkerSession {
@@ -99,4 +101,43 @@ pub fn a_group_of_workers_belongs_to_one_tenant<P: ServerSite>(site: &P) {
     drop(store);
     let changed = RunnerGroup { created_at: Millis(2), ..group("a", Some("eu"), 3) };
     assert_eq!(reader(&site.open()).runner_groups(), Ok(vec![changed, group("b", None, 1)]));
+}
+
+pub fn an_artifact_belongs_to_the_execution_that_stored_it_and_its_sub_executions<P: ServerSite>(site: &P) {
+    let net = chain(1);
+    let mut store = site.open();
+    let mut begin = |id: u128, trigger: &'static str, parent: Option<u128>| {
+        let (_, mut commit) = World::create(&net, id);
+        let creation = commit.creation.as_mut().expect("a creation");
+        let origin = Arc::make_mut(&mut creation.origin);
+        (origin.trigger, origin.parent) = (trigger.into(), parent.map(ExecutionId));
+        written(&mut store, &[Write::Net(net.clone()), Write::Commit(Box::new(commit))]);
+    };
+    begin(1, "api", None);
+    begin(2, "workflow", Some(1));
+    begin(3, "workflow", Some(2));
+    begin(4, "retry", Some(1));
+    let owned = |id, artifacts: &[&str]| Entry::ArtifactsOwned {
+        execution: ExecutionId(id),
+        artifacts: artifacts.iter().map(|key| (*key).to_owned()).collect(),
+    };
+    let taken = |from, to| Entry::ArtifactsTakenOver { from: ExecutionId(from), to: ExecutionId(to) };
+    for (write, applied) in [
+        (owned(3, &["a", "b"]), Applied::Done),
+        (owned(1, &["a"]), Applied::Duplicate),
+        (owned(404, &["a"]), Applied::Duplicate),
+        (owned(4, &["c"]), Applied::Done),
+        (taken(2, 4), Applied::Done),
+        (taken(2, 4), Applied::Duplicate),
+    ] {
+        assert_eq!(entry(&mut store, write.clone()), applied, "{write:?}");
+    }
+    drop(store);
+    let store = site.open();
+    let mut reader = reader(&store);
+    let mut owns = |id, key: &str| reader.owns_artifact(ExecutionId(id), key).expect("an answer");
+    for id in 1..4 {
+        assert_eq!([owns(id, "a"), owns(id, "b"), owns(id, "c")], [true, true, false], "execution {id}");
+    }
+    assert_eq!([owns(4, "a"), owns(4, "b"), owns(4, "c"), owns(404, "a")], [true, true, true, false]);
 }

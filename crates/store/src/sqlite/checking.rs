@@ -15,7 +15,7 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, RunId};
 
 /// Tables whose rows belong to an execution: the column with its number, and how a row is named.
-const OWNED: [(&str, &str, &str); 11] = [
+const OWNED: [(&str, &str, &str); 12] = [
     ("heads", "key", "key"),
     ("contexts", "key", "key"),
     ("step_runs", "execution", "execution || '/' || run"),
@@ -27,6 +27,7 @@ const OWNED: [(&str, &str, &str); 11] = [
     ("idempotency", "execution", "workflow || '/' || key"),
     ("tellers", "execution", "execution"),
     ("deliveries", "execution", "place"),
+    ("artifact_owners", "execution", "execution || '/' || artifact"),
 ];
 
 /// Other rows that must not exist: `(table, problem, query)`. The query returns the row and, if it has one, its execution.

@@ -6,7 +6,8 @@ use super::columns::workflow_bytes;
 use super::statements::execute;
 use super::write::Transaction;
 use super::{
-    access, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs, workers,
+    access, artifact_owners, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs,
+    workers,
 };
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
@@ -69,6 +70,10 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
             workers::drop_receipts(conn, *session, *before)?;
             return Ok(Applied::Done);
         }
+        Entry::ArtifactsOwned { execution, artifacts } => {
+            return artifact_owners::add(conn, *execution, artifacts);
+        }
+        Entry::ArtifactsTakenOver { from, to } => return artifact_owners::take_over(conn, *from, *to),
         Entry::RunnerGroup(group) => workers::put_group(conn, group)?,
         Entry::RunnerGroupDeleted { tenant, name } => workers::delete_group(conn, tenant, name)?,
         Entry::Audit(audit) => {

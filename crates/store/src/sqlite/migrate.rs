@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 31] = [
+const MIGRATIONS: [Migration; 32] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -55,6 +55,7 @@ const MIGRATIONS: [Migration; 31] = [
     Migration { number: 29, name: "receipts", sql: include_str!("schema/0029_receipts.sql") },
     Migration { number: 30, name: "objects", sql: include_str!("schema/0030_objects.sql") },
     Migration { number: 31, name: "list_columns", sql: include_str!("schema/0031_list_columns.sql") },
+    Migration { number: 32, name: "artifact_owners", sql: include_str!("schema/0032_artifact_owners.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;

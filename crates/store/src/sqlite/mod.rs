@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file in WAL mode, with one writer and any number of readers.
 
 mod access;
+mod artifact_owners;
 mod audit_rows;
 mod catalog;
 mod chain;

@@ -180,24 +180,27 @@ impl Objects for SqliteReader {
     }
 
     fn named_artifacts(&mut self, execution: ExecutionId) -> StoreResult<BTreeSet<String>> {
-        let named = self.of(execution, |Chain { conn, key, .. }| {
-            let inputs = query_first(conn, "SELECT inputs FROM executions WHERE key = ?1", [key], |row| {
-                Ok(find_keys(row.text(0)?.as_bytes()))
-            })?;
-            let mut named: BTreeSet<String> = inputs.into_iter().flatten().collect();
-            let mut at: Option<i64> =
-                query_first(conn, "SELECT last FROM heads WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
-            while let Some(position) = at {
-                let sql = "SELECT before, records FROM journal WHERE position = ?1";
-                let before = query_first(conn, sql, [position], |row| {
-                    let bytes = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
-                    named.extend(find_keys(bytes));
-                    Ok(row.get(0)?)
-                })?;
-                at = before.flatten();
-            }
-            Ok(named)
-        })?;
+        let named = self.of(execution, |Chain { conn, key, .. }| find_named(conn, key))?;
         Ok(named.unwrap_or_default())
     }
+}
+
+/// Returns every string in the inputs and the journal of an execution that has the form of a key.
+pub(super) fn find_named(conn: &Connection, key: i64) -> StoreResult<BTreeSet<String>> {
+    let inputs = query_first(conn, "SELECT inputs FROM executions WHERE key = ?1", [key], |row| {
+        Ok(find_keys(row.text(0)?.as_bytes()))
+    })?;
+    let mut named: BTreeSet<String> = inputs.into_iter().flatten().collect();
+    let mut at: Option<i64> =
+        query_first(conn, "SELECT last FROM heads WHERE key = ?1", [key], |row| Ok(row.get(0)?))?;
+    while let Some(position) = at {
+        let sql = "SELECT before, records FROM journal WHERE position = ?1";
+        let before = query_first(conn, sql, [position], |row| {
+            let bytes = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
+            named.extend(find_keys(bytes));
+            Ok(row.get(0)?)
+        })?;
+        at = before.flatten();
+    }
+    Ok(named)
 }

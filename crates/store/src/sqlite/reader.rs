@@ -4,7 +4,7 @@ use super::chain::Chain;
 use super::columns::{Columns as _, id_bytes};
 use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{find_key, query_first};
-use super::{catalog, connect, executions, lists, mail, quarantine, state, timers};
+use super::{artifact_owners, catalog, connect, executions, lists, mail, quarantine, state, timers};
 use crate::artifacts::Artifacts;
 use crate::codec::assemble;
 use crate::commit::{DefinitionId, MailId, Position, Stop};
@@ -58,10 +58,10 @@ impl SqliteReader {
         Ok(found)
     }
 
-    /// Returns the tenant of an execution, if that exists.
-    fn find_owner(&mut self, execution: ExecutionId) -> StoreResult<Option<Tenant>> {
-        let sql = "SELECT tenant FROM executions WHERE id = ?1";
-        query_first(&self.conn, sql, [id_bytes(execution)], |row| row.read(0))
+    /// Returns the tenant of an execution, if that exists, and whether workers outside of the server run it.
+    fn find_owner(&mut self, execution: ExecutionId) -> StoreResult<Option<(Tenant, bool)>> {
+        let sql = "SELECT tenant, options ->> '$.runner' IS NOT NULL FROM executions WHERE id = ?1";
+        query_first(&self.conn, sql, [id_bytes(execution)], |row| Ok((row.read(0)?, row.get(1)?)))
     }
 
     /// Reads an artifact. If its file is missing, its copy is fetched. A copy that cannot be fetched counts as
@@ -131,8 +131,13 @@ impl Reader for SqliteReader {
         let mut keys = artifact_keys(needs).peekable();
         let owner = if keys.peek().is_some() { self.find_owner(execution)? } else { None };
         for key in keys {
-            let value = owner.as_ref().map(|owner| self.read_artifact(owner, key)).transpose()?;
-            found.artifacts.insert(key.clone(), value.flatten());
+            let value = match &owner {
+                // A worker outside of the server may have made the reference up.
+                Some((_, true)) if !artifact_owners::owns(&self.conn, execution, key)? => None,
+                Some((owner, _)) => self.read_artifact(owner, key)?,
+                None => None,
+            };
+            found.artifacts.insert(key.clone(), value);
         }
         Ok(found)
     }

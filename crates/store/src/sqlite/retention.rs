@@ -36,8 +36,12 @@ const AT_ONCE: [(&str, &str); 8] = [
     ("executions", "key"),
 ];
 /// Tables of which an execution may have many rows, with the columns that identify a row.
-const IN_PIECES: [(&str, &str); 3] =
-    [("facts", "execution, run, position"), ("parts", "execution, part, key"), ("deliveries", "place")];
+const IN_PIECES: [(&str, &str); 4] = [
+    ("facts", "execution, run, position"),
+    ("parts", "execution, part, key"),
+    ("deliveries", "place"),
+    ("artifact_owners", "execution, artifact"),
+];
 
 /// Hides an ended execution; `Duplicate` when it does not exist or has not ended.
 pub(super) fn forget(conn: &Connection, keys: &mut Keys, execution: ExecutionId) -> StoreResult<Applied> {

@@ -76,6 +76,10 @@ impl Workers for SqliteReader {
         query_first(&self.conn, sql, key, |row| Ok(row.get(0)?))
     }
 
+    fn owns_artifact(&mut self, execution: ExecutionId, key: &str) -> StoreResult<bool> {
+        self.at_once(|conn| super::artifact_owners::owns(conn, execution, key))
+    }
+
     fn runner_groups(&mut self) -> StoreResult<Vec<RunnerGroup>> {
         let sql =
             "SELECT tenant, name, cluster, created_at, updated_at FROM runner_groups ORDER BY tenant, name";

@@ -120,6 +120,37 @@ impl Sessions {
         self.outside_loads().filter(|(group, _)| group.tenant == *tenant).count()
     }
 
+    /// Returns a session without work that is closed for a new session of this group: one of the group with the most sessions, if
+    /// these are more than the group will have, otherwise one of the group itself whose worker has been silent, because it
+    /// expires before this time. Sessions that wait for work come last.
+    pub fn find_replaceable(
+        &self,
+        group: &GroupKey,
+        silent_until: u64,
+        waits: impl Fn(protocol::SessionId) -> bool,
+    ) -> Option<protocol::SessionId> {
+        let mut counts: BTreeMap<&GroupKey, usize> = BTreeMap::new();
+        for (of, _) in self.outside_loads().filter(|(of, _)| of.tenant == group.tenant) {
+            *counts.entry(of).or_default() += 1;
+        }
+        let share = counts.get(group).copied().unwrap_or_default() + 1;
+        let may_close = |of: &GroupKey, session: &Session| match of == group {
+            true => session.expires <= silent_until,
+            false => counts.get(of).is_some_and(|count| *count > share),
+        };
+        let idle = self.sessions.iter().filter_map(|(id, session)| {
+            let outside =
+                session.outside.as_deref().filter(|outside| outside.group.tenant == group.tenant)?;
+            let is_idle = session.holds.is_empty() && session.reserved == 0;
+            (is_idle && may_close(&outside.group, session)).then_some((*id, session, outside))
+        });
+        let chosen = idle.max_by_key(|(id, session, outside)| {
+            let count = counts.get(&outside.group).copied().unwrap_or_default();
+            (count, !(waits(*id) || outside.is_attached), std::cmp::Reverse((session.expires, *id)))
+        });
+        chosen.map(|(id, ..)| id)
+    }
+
     /// Lists the groups of all workers outside of this process, and the units of each worker.
     pub fn outside_loads(&self) -> impl Iterator<Item = (&GroupKey, usize)> {
         self.sessions

@@ -273,6 +273,12 @@ impl Sessions {
         self.sessions.get(id)?.holds.get(&unit)?.cursor.clone()
     }
 
+    /// Returns the tenant of a unit that a worker holds.
+    pub fn tenant_of(&self, unit: protocol::Unit) -> Option<Tenant> {
+        let id = self.held.get(&unit)?;
+        self.sessions.get(id)?.holds.get(&unit).map(|held| held.tenant.clone())
+    }
+
     pub(super) fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut HeldUnit> {
         let id = self.held.get(&unit)?;
         self.sessions.get_mut(id)?.holds.get_mut(&unit)

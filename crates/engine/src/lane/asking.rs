@@ -1,0 +1,212 @@
+//! What a worker may ask for. It follows from the stored definition of the unit that the worker holds, never from what the
+//! worker says: a worker outside of this process may be hostile, and one of this process may have a defect.
+
+use super::Lane;
+use super::batch::WriteFollowUp;
+use super::deciding::{Pending, PendingKind};
+use super::dispatch::parts;
+use crate::resources::{RequestingUnit, ResourceRequest};
+use crate::wake::{Answer, Effect};
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_kernel::net::Work;
+use windlass_kernel::{Execution, ExecutionId};
+use windlass_protocol as protocol;
+use windlass_protocol::{CHILD_KIND, Failure, Outcome, Pipeline, ResourceAsk, ResourceReply, Tool};
+use windlass_store::{Entry, StoredMemory, WHOLE, Write};
+
+/// Tools of which a task uses the memory of its workflow.
+const MEMORY_TOOLS: [Tool; 2] = [Tool::MemoryStore, Tool::MemorySearch];
+/// Fields of a task that name the definition of a sub-execution.
+const NAMES_OF_CHILDREN: [&str; 3] = ["path", "catalog_id", "version"];
+
+impl<R> Lane<R> {
+    /// Serves a resource to the session that holds the unit, for the tenant of its execution.
+    pub(super) fn serve_resource(&mut self, call: protocol::ResourceCall, is_remote: bool, reply: R) {
+        if !self.sessions.is_held(call.unit) {
+            return self.answer(reply, Answer::resource(ResourceReply::Stale));
+        }
+        let (execution, ..) = parts(call.unit);
+        if self.executions.get(execution).is_some() || !depends_on_definition(&call.ask) {
+            return self.serve_held(call, is_remote, reply);
+        }
+        let what = PendingKind::Asked { call: Box::new(call), is_remote };
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
+    }
+
+    /// Serves a resource to a unit whose execution is in memory, if the resource depends on it.
+    pub(super) fn serve_held(&mut self, call: protocol::ResourceCall, is_remote: bool, reply: R) {
+        let protocol::ResourceCall { unit, ask } = call;
+        let Some(tenant) = self.sessions.tenant_of(unit) else {
+            return self.answer(reply, Answer::resource(ResourceReply::Stale));
+        };
+        let asker = self.requesting_unit(unit, is_remote);
+        let execution = asker.execution;
+        let origin = self.executions.get(execution).map(|live| live.origin.clone());
+        let workflow = origin.as_ref().and_then(|origin| origin.workflow);
+        let is_bound = origin.is_some_and(|origin| origin.options.runner.is_some());
+        let uses_memory = || MEMORY_TOOLS.iter().any(|tool| asker.has_task(tool.kind()));
+        match (ask, workflow) {
+            (ResourceAsk::StoreMemory { .. } | ResourceAsk::SearchMemory(_), _) if !uses_memory() => {
+                let message = "the step has no task that uses the memory of its workflow";
+                self.answer(reply, Answer::resource(ResourceReply::Failed(denied(message.to_owned()))));
+            }
+            (ResourceAsk::StoreMemory { key, value }, Some(workflow)) => {
+                let (value, at) = (value.to_string(), self.now.wall);
+                let memory = StoredMemory { tenant, workflow, key, value, at };
+                self.open.write(
+                    Write::Entry(Box::new(Entry::Remember(Box::new(memory)))),
+                    WriteFollowUp::Stored(reply),
+                );
+            }
+            (ResourceAsk::PutArtifact { key, body }, workflow) if is_bound => {
+                let artifacts = vec![key.clone()];
+                let ask = ResourceAsk::PutArtifact { key, body };
+                let request = Box::new(ResourceRequest { tenant, workflow, unit: asker, ask });
+                // The row is on disk before a report can refer to the artifact.
+                self.own_artifacts(execution, artifacts, WriteFollowUp::Serve(request, reply));
+            }
+            (ask, workflow) => {
+                self.effects
+                    .push(Effect::Serve(ResourceRequest { tenant, workflow, unit: asker, ask }, reply));
+            }
+        }
+    }
+
+    /// Adds artifacts to those that workers of the execution may fetch.
+    pub(super) fn own_artifacts(
+        &mut self,
+        execution: ExecutionId,
+        artifacts: Vec<String>,
+        then: WriteFollowUp<R>,
+    ) {
+        let owned = Entry::ArtifactsOwned { execution, artifacts };
+        self.open.write(Write::Entry(Box::new(owned)), then);
+    }
+
+    /// Returns what is stored about a unit. Nothing is known about one that is not alive any more.
+    fn requesting_unit(&self, unit: protocol::Unit, is_remote: bool) -> RequestingUnit {
+        let (execution, run, _) = parts(unit);
+        let is_whole = run == WHOLE;
+        let mut asker = RequestingUnit { execution, is_remote, is_whole, ..RequestingUnit::default() };
+        let Some(live) = self.executions.get(execution) else { return asker };
+        asker.inputs = live.state.head.inputs.clone();
+        // The calls of a group are rendered in this process, with results of workers that the execution is bound to.
+        asker.is_remote |= live.origin.options.runner.is_some();
+        if let Some(step_run) = live.state.run(run) {
+            let read = || step_run.reads.iter().map(|(step, _)| &live.net.step(*step).work);
+            asker.spec = spec_of(Execution::work_of(&live.net, step_run)).cloned();
+            asker.reads = read().filter_map(spec_of).cloned().collect();
+            asker.reads_children = read().any(|work| matches!(work, Work::Child { .. }));
+        }
+        asker
+    }
+
+    /// Returns whether the definition of a unit has a task of this kind; None if its execution is not in memory.
+    pub(super) fn has_task(&self, unit: protocol::Unit, kind: &str) -> Option<bool> {
+        self.executions.get(parts(unit).0)?;
+        Some(self.requesting_unit(unit, true).has_task(kind))
+    }
+
+    /// Replaces a report by a failure if it starts an execution that the definition of its unit does not name. None: the
+    /// execution is not in memory.
+    pub(super) fn check_report(&self, mut report: Box<protocol::Report>) -> Option<Box<protocol::Report>> {
+        if let Outcome::Child { definition, .. } = &report.outcome {
+            self.executions.get(parts(report.unit).0)?;
+            let asker = self.requesting_unit(report.unit, true);
+            if let Err(failure) = check_child(asker.spec.as_deref(), definition) {
+                report.outcome = Outcome::Failed(*failure);
+            }
+        }
+        Some(report)
+    }
+
+    /// Returns the lines of a log under the name of the step that wrote them.
+    pub(super) fn with_own_step(&self, mut log: protocol::Log) -> protocol::Log {
+        let (execution, run, _) = parts(log.unit);
+        let live = self.executions.get(execution);
+        if let Some((live, step_run)) = live.and_then(|live| Some((live, live.state.run(run)?))) {
+            log.step.clone_from(&live.net.step(step_run.step).name);
+        }
+        log
+    }
+}
+
+impl RequestingUnit {
+    fn has_task(&self, kind: &str) -> bool {
+        self.spec.iter().flat_map(|spec| Pipeline::tasks_of(spec)).any(|(of, _)| of == kind)
+    }
+}
+
+/// Returns whether the definition of a unit decides on the answer.
+fn depends_on_definition(ask: &ResourceAsk) -> bool {
+    match ask {
+        ResourceAsk::OpenSecret { .. }
+        | ResourceAsk::PutArtifact { .. }
+        | ResourceAsk::GetArtifact { .. }
+        | ResourceAsk::GetArtifactFile { .. }
+        | ResourceAsk::StoreMemory { .. }
+        | ResourceAsk::SearchMemory(_)
+        | ResourceAsk::FindRoutingKey { .. } => true,
+        ResourceAsk::GetRights => false,
+    }
+}
+
+fn spec_of(work: &Work) -> Option<&Arc<Value>> {
+    match work {
+        Work::Task { spec } => Some(spec),
+        Work::Pure { .. } | Work::Child { .. } | Work::Approval { .. } | Work::Delay { .. } => None,
+    }
+}
+
+/// Checks the definition that a worker outside of this process names for a sub-execution. A name that is a template is refused:
+/// the worker renders it, so it could be any definition of the tenant.
+fn check_child(spec: Option<&Value>, definition: &Value) -> Result<(), Box<Failure>> {
+    let tasks = || spec.into_iter().flat_map(Pipeline::tasks_of).filter(|(kind, _)| *kind == CHILD_KIND);
+    let is_text =
+        |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| text.contains("{{"));
+    let names =
+        |config: &Value| NAMES_OF_CHILDREN.iter().all(|name| config.get(name) == definition.get(name));
+    if tasks().any(|(_, config)| names(config)) {
+        return Ok(());
+    }
+    let is_rendered = |config: &Value| NAMES_OF_CHILDREN.iter().any(|name| is_text(config.get(name)));
+    Err(Box::new(denied(match tasks().any(|(_, config)| is_rendered(config)) {
+        true => "a worker outside of the server may start only definitions that the task names without a template; write \
+                 the path of the definition, or run the execution at the server"
+            .to_owned(),
+        false => format!("the worker asked for the execution of {definition}, which the step does not name"),
+    })))
+}
+
+pub(super) fn denied(message: String) -> Failure {
+    Failure::new(protocol::ErrorClass::Policy, "PERMISSION_DENIED", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_worker_starts_only_definitions_that_its_step_names() {
+        let spec = json!({ "tasks": [
+            { "label": "a", "kind": "shell", "config": { "path": "shell" } },
+            { "label": "b", "kind": "playbook", "config": { "path": "named", "version": 2, "args": {} } },
+            { "label": "c", "kind": "playbook", "config": { "catalog_id": "{{ ctx.name }}" } },
+        ] });
+        let check =
+            |definition: Value| check_child(Some(&spec), &definition).map_err(|failure| failure.message);
+        assert_eq!(check(json!({ "path": "named", "version": 2 })), Ok(()));
+        for other in
+            [json!({ "path": "named" }), json!({ "path": "shell" }), json!({ "name": "x" }), json!("x")]
+        {
+            assert!(check(other.clone()).is_err_and(|why| why.contains("without a template")), "{other}");
+        }
+        let plain = json!({ "tasks": [{ "label": "a", "kind": "shell", "config": {} }] });
+        let failed = check_child(Some(&plain), &json!({ "path": "named" })).unwrap_err();
+        assert_eq!(failed.code, "PERMISSION_DENIED");
+        assert!(failed.message.contains("does not name"), "{}", failed.message);
+        assert!(check_child(None, &json!({ "path": "named" })).is_err());
+    }
+}
