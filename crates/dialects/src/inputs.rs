@@ -1,7 +1,8 @@
 //! Inputs of a start, checked against the schema that a definition has for them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_protocol::PlanStep;
+use windlass_protocol::{PlanStep, drill_into};
 use windlass_schemas::{Misfit, Schema, SchemaProblem};
 
 /// The input that describes the request to a hook, added to the inputs that the request has.
@@ -16,6 +17,33 @@ pub const SECRETS: &str = PlanStep::SECRET_NAMES;
 
 /// Key of the schema of [`SECRETS`] with the parameters that cannot be bound to secrets, and why.
 pub(crate) const PLAIN: &str = "x-plain";
+
+/// Key of the schema of [`SECRETS`] with the values that steps cannot run without, a list of [`NeededParam`].
+pub(crate) const NEEDED: &str = "x-needed";
+
+/// Key of the schema of an input that is a text because it was declared without a schema.
+pub(crate) const TEXT: &str = "x-text";
+
+/// A value of a parameter that a step cannot run without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NeededParam {
+    pub(crate) param: String,
+    /// Path to the part that the step reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) drill: Vec<String>,
+    pub(crate) why: String,
+}
+
+/// Returns whether an input is a text: by the type that its schema has, or because it was declared without a schema. None if
+/// neither determines it.
+#[must_use]
+pub fn is_text_input(schema: &Value) -> Option<bool> {
+    if let Some(declared) = schema.get("type") {
+        return Some(declared == "string");
+    }
+    let is_text = schema.get(TEXT).and_then(Value::as_bool).unwrap_or(false);
+    is_text.then(|| schema.get("default").is_none_or(Value::is_string))
+}
 
 /// A problem with the inputs of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,18 +69,26 @@ struct SecretBindings {
     required: Vec<String>,
     /// Inputs that must be values, and why.
     plain: Vec<(String, String)>,
+    /// Values that steps cannot run without, each with the default of its input.
+    needed: Vec<(NeededParam, Option<Value>)>,
 }
 
 impl SecretBindings {
     /// Takes the rules out of a schema, which cannot express them readably.
     fn take(schema: &mut Value) -> Option<SecretBindings> {
-        let plain = schema.get("properties")?.get(SECRETS)?.get(PLAIN)?.as_object()?.clone();
+        let properties = schema.get("properties")?;
+        let plain = properties.get(SECRETS)?.get(PLAIN)?.as_object()?.clone();
+        let needed = properties[SECRETS].get(NEEDED).cloned().unwrap_or_default();
+        let needed: Vec<NeededParam> = serde_json::from_value(needed).unwrap_or_default();
+        let default = |name: &str| properties.get(name)?.get("default").cloned();
+        let needed = needed.into_iter().map(|needed| (needed.clone(), default(&needed.param))).collect();
         let required = schema.as_object_mut()?.remove("required");
         let text = |value: Value| value.as_str().map(str::to_owned);
         let required = required.and_then(|names| names.as_array().cloned()).unwrap_or_default();
         Some(SecretBindings {
             required: required.into_iter().filter_map(text).collect(),
             plain: plain.into_iter().filter_map(|(name, why)| Some((name, text(why)?))).collect(),
+            needed,
         })
     }
 
@@ -74,7 +110,20 @@ impl SecretBindings {
             path: format!("inputs.{SECRETS}.{name}"),
             message: format!("`{name}` cannot be bound to a secret: {why}"),
         });
-        missing.chain(both).chain(plain).collect()
+        let needed = self.needed.iter().filter(|(needed, _)| !is_secret(&needed.param));
+        let needed = needed.filter_map(|(needed, default)| {
+            let NeededParam { param, drill, why } = needed;
+            let message = match inputs.get(param.as_str()).or(default.as_ref()) {
+                // It was reported as missing.
+                None if self.required.contains(param) => return None,
+                None if drill.is_empty() => format!("has no value, and {why}: give it a value"),
+                None => format!("has no value, and {why}, with `.{}`: give it a value", drill.join(".")),
+                Some(value) if drill_into(value, drill).is_some() => return None,
+                Some(_) => format!("has no `.{}`, and {why}: add it to the value", drill.join(".")),
+            };
+            Some(InputProblem { path: format!("inputs.{param}"), message })
+        });
+        missing.chain(both).chain(plain).chain(needed).collect()
     }
 }
 

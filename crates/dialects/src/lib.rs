@@ -27,7 +27,7 @@ pub mod workflow;
 
 pub use adapters::{Adapters, AdaptersFile, Outside, Unbound, bind, limit_inline, parse_adapters};
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
-pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema, SECRETS};
+pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema, SECRETS, is_text_input};
 pub use manifest::{
     COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
     TriggerSchedule, has_side_effects, programs_of, recompile, secrets_of,

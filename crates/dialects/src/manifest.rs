@@ -15,7 +15,7 @@ use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when manifests have new content: stored versions are
 /// compiled again when a program with a higher number opens the store (docs/adr/0032).
-pub const COMPILER: u32 = 4;
+pub const COMPILER: u32 = 5;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -13,7 +13,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, literals, numbers, operators, pattern, satisfying, texts, time};
+use crate::{encoded, literals, numbers, operators, pattern, satisfying, strict, texts, time};
 
 /// Environment that every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -150,6 +150,8 @@ impl Builtins {
         self.filter("max", Cost::Walk, filters::max);
         self.filter("min", Cost::Walk, filters::min);
         self.filter("round", Cost::Free, filters::round);
+        self.filter("strict_order", Cost::Walk, strict::order);
+        self.filter("strict_remainder", Cost::Walk, strict::remainder);
         self.filter("sum", Cost::Sum, filters::sum);
     }
 
@@ -198,6 +200,7 @@ impl Builtins {
         self.test("matching", Cost::Walk, pattern::is_matching);
         self.test("satisfying", Cost::Walk, satisfying::is_satisfying);
         self.test("startingwith", Cost::Walk, tests::is_startingwith);
+        self.test("strict_equal", Cost::Walk, strict::is_equal);
         self.test("upper", Cost::Walk, tests::is_upper);
     }
 

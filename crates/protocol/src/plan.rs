@@ -2,10 +2,13 @@
 //!
 //! It travels as the only task of a [`crate::Pipeline`], of the kind [`PLAN_STEP_KIND`]. The configuration of the
 //! task has three fields: [`PlanStep::FIELD`] is a [`PlanStep`] as JSON text, [`PlanStep::SOURCES`] maps each input that is
-//! bound by a reference to a list with the value, or to an empty list if there is none, and [`PlanStep::ROUTING`] is the
-//! [`RoutingTarget`] of a step with a routing context. The last two are templates, which the worker renders.
+//! bound by a reference to a list of two, the value and whether there is one, and [`PlanStep::ROUTING`] is the
+//! [`RoutingTarget`] of a step with a routing context. The last two are templates, which the worker renders. Each of the
+//! two is a template of its own, because a list that a template makes is limited in size. Stored steps may have a list
+//! with the value, or an empty list if there is none.
 
-use serde::{Deserialize, Serialize};
+use crate::is_group_name;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -43,6 +46,16 @@ impl PlanStep {
     pub const SECRET_NAMES: &str = "$secrets";
     /// Name of the keychain entry with the values of parameters that are bound to secrets.
     pub const SECRETS: &str = "secrets";
+
+    /// Returns the value of an input that is bound by a reference, before its drill; None if there is none.
+    #[must_use]
+    pub fn source<'c>(config: &'c serde_json::Map<String, Value>, input: &str) -> Option<&'c Value> {
+        match config.get(PlanStep::SOURCES)?.get(input)?.as_array()?.as_slice() {
+            [value, found] => (*found == Value::Bool(true)).then_some(value),
+            [value] => Some(value),
+            _ => None,
+        }
+    }
 
     /// Reads the step from the configuration of its task.
     pub fn read(config: &serde_json::Map<String, Value>) -> Result<PlanStep, String> {
@@ -134,11 +147,19 @@ pub enum Binding {
         from: RefSource,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         drill: Vec<String>,
+        /// Value of the input if the reference has none.
+        #[serde(default, deserialize_with = "read_some", skip_serializing_if = "Option::is_none")]
+        default: Option<Value>,
     },
     Default {
         value: Value,
     },
     Unbound,
+}
+
+/// Reads a field that is present, also if it is null.
+fn read_some<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
 }
 
 /// The value that a reference names, before its drill.
@@ -172,6 +193,38 @@ pub struct RoutingTarget {
     pub route_group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_key: Option<String>,
+}
+
+impl RoutingTarget {
+    /// Reads a target that names exactly one sandbox, route group or routing key, or returns what is wrong with it.
+    pub fn read(value: &Value) -> Result<RoutingTarget, String> {
+        const FORM: &str = "an object with one of `sandbox`, `routeGroup` and `routingKey`";
+        let fields = value.as_object().map(|fields| fields.iter().collect::<Vec<_>>()).unwrap_or_default();
+        let [(field, name)] = fields.as_slice() else {
+            let found = match value {
+                Value::Null => "no value".to_owned(),
+                Value::Object(_) => format!("{} fields", fields.len()),
+                _ => "another value".to_owned(),
+            };
+            return Err(format!("the target of the routing context is {FORM}, and it has {found}"));
+        };
+        let Some(name) = name.as_str() else {
+            let found = if name.is_null() { "it has no value" } else { "it is not a text" };
+            return Err(format!("`{field}` of the routing context is a name, and {found}"));
+        };
+        let (name, mut target) = (name.to_owned(), RoutingTarget::default());
+        match field.as_str() {
+            "routingKey" => target.routing_key = Some(name),
+            "sandbox" | "routeGroup" if !is_group_name(&name) => {
+                let message = "has 1 to 64 letters, digits, `.`, `_` and `-`";
+                return Err(format!("`{field}` of the routing context {message}"));
+            }
+            "sandbox" => target.sandbox = Some(name),
+            "routeGroup" => target.route_group = Some(name),
+            _ => return Err(format!("the target of the routing context is {FORM}, not with another field")),
+        }
+        Ok(target)
+    }
 }
 
 /// Captured stream of a step. A long one is a reference to an artifact.

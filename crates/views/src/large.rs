@@ -185,6 +185,39 @@ impl<'o> AnswerBudget<'o> {
         self.open(values, value).unwrap_or_else(|| reference(self.execution, value))
     }
 
+    /// Returns inputs as a whole, to compute from them what the answer shows; None if they are missing.
+    #[must_use]
+    pub fn read_inputs(&self, value: &Arc<Value>) -> Option<Arc<Value>> {
+        match key(value) {
+            Some(key) => (self.sources.open)(key),
+            None => Some(value.clone()),
+        }
+    }
+
+    /// Shows the selected fields of inputs, each as far as it has space. `stored` is the value or its reference in the
+    /// journal.
+    pub fn show_fields(
+        &mut self,
+        values: &mut ValueBudget,
+        fields: &Map<String, Value>,
+        is_selected: impl Fn(&str) -> bool,
+        stored: &Value,
+    ) -> Map<String, Value> {
+        let mut show = |field: &Value| {
+            let bytes = json_bytes(field);
+            if values.take(bytes as u64) {
+                return field.clone();
+            }
+            let mut omitted = self.omit_somewhere(bytes);
+            if let Some(url) = reference(self.execution, stored).get_mut("url") {
+                omitted["url"] = url.take();
+            }
+            omitted
+        };
+        let selected = fields.iter().filter(|(name, _)| is_selected(name));
+        selected.map(|(name, field)| (name.clone(), show(field))).collect()
+    }
+
     /// Shows a result of the journal, with a reference replaced by its value.
     pub fn show_result(&mut self, values: &mut ValueBudget, result: &ResultPlace) -> Value {
         let place = &result.place;

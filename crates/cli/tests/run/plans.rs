@@ -271,7 +271,7 @@ steps:
             { "name": "two", "resolvedVia": "default" },
             { "name": "three", "resolvedVia": "unbound" },
             { "name": "four", "resolvedVia": "ref", "ref": "params.usual" },
-            { "name": "five", "resolvedVia": "ref", "ref": "params.open" },
+            { "name": "five", "resolvedVia": "unbound" },
         ])
     );
     assert_eq!(
@@ -279,6 +279,124 @@ steps:
         "four.json\none\ntwo\n",
         "unbound inputs have no file"
     );
+}
+
+#[test]
+fn pln_24_an_input_whose_reference_has_no_value_has_its_default() {
+    let place = planning(
+        r#"
+params: [{name: c}, {name: obj, schema: {}, default: {}}, {name: known, default: k}]
+steps:
+- {id: make, action: {script: "echo '{}' > outputs/o.json", outputs: [{name: o, schema: {}}, {name: absent}]}}
+- id: s
+  action:
+    params: [{name: b, default: DEF}, {name: r, required: true, default: RDEF}, {name: p, required: true, default: PDEF}, {name: a, default: ADEF}, {name: n, default: NDEF}, {name: none}, {name: k, default: KDEF}]
+    outputs: [{name: all}]
+    script: for f in b r p a n k; do echo $f $(cat context/$f); done > outputs/all; ls context/none
+  args: {refs: {b: params.c, r: params.obj.q, p: steps.make.outputs.o.part, a: steps.make.outputs.absent, n: params.c, none: params.c, k: params.known}}
+  condition: "n == 'NDEF' and p == 'PDEF' and k == 'k' and none == nil"
+"#,
+    );
+    let run = ran(&place, &[], 1);
+    let step = find(&run, "s");
+    assert!(
+        step["error"].as_str().is_some_and(|error| error.contains("context/none")),
+        "it has no file: {run}"
+    );
+    let text = place.path("play.yaml");
+    place.write("play.yaml", &fs::read_to_string(text).expect("the plan").replace("; ls context/none", ""));
+    let run = ran(&place, &[], 0);
+    let step = find(&run, "s");
+    assert_eq!(output(step, "all")["value"], "b DEF\nr RDEF\np PDEF\na ADEF\nn NDEF\nk k\n");
+    let via: Vec<&str> = step["inputs"]
+        .as_array()
+        .expect("inputs")
+        .iter()
+        .map(|input| input["resolvedVia"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(via, ["default", "default", "default", "default", "default", "unbound", "ref"]);
+}
+
+#[test]
+fn a_required_input_without_a_value_is_refused_before_anything_runs() {
+    let place = planning(
+        "params: [{name: n}, {name: o, schema: {}}]\nsteps:\n- {id: a, action: {script: 'true', params: [{name: x, required: true}, {name: y, required: true}]}, args: {refs: {x: params.n, y: params.o.part}}}\n",
+    );
+    let said = refused(&place, &["--input", "o={}"]).err;
+    for part in ["inputs.n", "it is the required input `x` of step `a`", "inputs.o", "has no `.part`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    ran(&place, &["--input", "n=1", "--input", "o={\"part\": 1}"], 0);
+}
+
+#[test]
+fn a_parameter_without_a_schema_is_a_text() {
+    let place = planning(
+        "params: [{name: v}, {name: n, default: 1}, {name: s, schema: {}}]\nsteps:\n- {id: a, action: {script: 'cat context/v; echo; cat context/n; echo; cat context/s.json', params: [{name: v}, {name: n}, {name: s, schema: {}}]}, args: {refs: {v: params.v, n: params.n, s: params.s}}, condition: 'n > 1'}\n",
+    );
+    for (given, expected) in [
+        ("1.10", "1.10"),
+        ("1e3", "1e3"),
+        ("12345678901234567890123", "12345678901234567890123"),
+        ("[1, 2]", "[1, 2]"),
+    ] {
+        let v = format!("v={given}");
+        let run = ran(&place, &["--input", &v, "--input", "n=20", "--input", "s=1.10"], 0);
+        assert_eq!(find(&run, "a")["logs"][0]["value"], format!("{expected}\n20\n1.1"), "{run}");
+        assert_eq!(run["view"]["spec"]["params"], json!({ "v": expected, "n": 20, "s": 1.1 }));
+    }
+}
+
+#[test]
+fn pln_23_parameters_of_any_size_are_passed_on_with_the_secrets_next_to_them() {
+    let place = planning(
+        "params: [{name: p}, {name: q}, {name: r, default: d}, {name: t}]\nsteps:\n- {id: a, action: {script: 'wc -c < context/p; cat context/q; echo; wc -c < context/t', params: [{name: p}, {name: q}, {name: t, required: true}]}, args: {refs: {p: params.p, q: params.q, t: params.t}}}\n",
+    );
+    place.given(&["secrets", "set", "prod"], "large-planted-value").expect(0);
+    for bytes in [1_000, 100_000, 1_060_000, 3_900_000] {
+        place.write("in.json", &json!({ "p": "x".repeat(bytes), "q": "small" }).to_string());
+        let run = ran(&place, &["--inputs", "@in.json", "--param-secret", "t=prod"], 0);
+        let log = &find(&run, "a")["logs"][0]["value"];
+        assert_eq!(*log, format!("{bytes}\nsmall\n19\n"));
+        let (spec, status) = (&run["view"]["spec"], &run["view"]["status"]);
+        assert_eq!((&spec["secrets"], &spec["params"]["q"]), (&json!({ "t": "prod" }), &json!("small")));
+        let p = &spec["params"]["p"];
+        let is_shown = p.as_str().is_some_and(|text| text.len() == bytes);
+        assert!(is_shown || (p["$omitted"] == true && p["url"].is_string()), "{p}");
+        assert_eq!(spec["params"].as_object().map(serde_json::Map::len), Some(2));
+        assert_eq!(
+            status["inputs"],
+            json!([
+                { "name": "p", "resolvedVia": "literal" },
+                { "name": "q", "resolvedVia": "literal" },
+                { "name": "r", "resolvedVia": "default" },
+                { "name": "t", "resolvedVia": "callerSecret", "secretName": "prod" },
+            ])
+        );
+    }
+}
+
+#[test]
+fn a_condition_that_compares_a_text_with_a_number_fails_its_step() {
+    let place = planning(
+        r#"
+steps:
+- {id: count, action: {script: "printf 5 > outputs/n", outputs: [{name: n}]}}
+- {id: many, action: {script: "touch ran-many", params: [{name: n}]}, args: {refs: {n: steps.count.outputs.n}}, condition: "n > 100"}
+- {id: few, action: {script: "true", params: [{name: n}]}, args: {refs: {n: steps.count.outputs.n}}, condition: "int(n) <= 100 and n != 5 and n == '5'"}
+"#,
+    );
+    let run = ran(&place, &[], 1);
+    assert_eq!(phases(&run), "count completed, many failed, few completed");
+    let error = find(&run, "many")["error"].as_str().expect("an error").to_owned();
+    let expected = "`>` compares two numbers or two texts, not a text and a number: declare a schema";
+    assert!(error.contains(expected), "{error}");
+    let bad = |condition: &str| {
+        place.write("bad.yaml", &json!({ "steps": [{ "id": "a", "action": { "script": "true", "params": [{ "name": "n" }] }, "condition": condition }] }).to_string());
+        place.windlass(&["validate", "bad.yaml"]).expect(2).err
+    };
+    assert!(bad("1 <= 2 <= 3").contains("follows a comparison: write `a < b and b < c`"));
+    assert!(bad("n matches '(a{1000}){1000}'").contains("is not a regular expression"));
 }
 
 #[test]
@@ -578,6 +696,37 @@ steps:
     let variables = "SIGNADOT_ROUTING_KEY=k-1\nSIGNADOT_SANDBOX_NAME=s1\n";
     assert_eq!(output(find(&run, "routed"), "o")["value"], variables);
     assert_eq!(output(find(&run, "other"), "o")["value"], "\n");
+}
+
+#[test]
+fn a_routing_target_that_names_nothing_fails_its_step_at_once() {
+    let place = planning(
+        "params: [{name: target, schema: {}}]\nsteps:\n- {id: a, action: {script: 'touch ran'}, routingContext: {ref: {anyRef: params.target}}}\n",
+    );
+    for (target, expected) in [
+        (r#"{"sandbox": "a", "routeGroup": "b"}"#, "it has 2 fields"),
+        (r#"{"sandbox": "../x"}"#, "`sandbox` of the routing context has 1 to 64 letters"),
+        (r#"{"sandbox": null}"#, "`sandbox` of the routing context is a name, and it has no value"),
+        (r#"{"box": "a"}"#, "one of `sandbox`, `routeGroup` and `routingKey`"),
+        ("null", "it has no value"),
+    ] {
+        let input = format!("target={target}");
+        let run = ran(&place, &["--input", &input, "--routing-timeout-seconds", "20"], 1);
+        let error = find(&run, "a")["error"].as_str().unwrap_or_default().to_owned();
+        assert!(error.contains(expected), "{target}: {error}");
+    }
+    assert!(refused(&place, &[]).err.contains("the routing context of step `a` reads it"));
+    let run = ran(&place, &["--input", r#"target={"sandbox": "pr-7"}"#, "--routing-timeout-seconds", "1"], 1);
+    let error = find(&run, "a")["error"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        error.contains(r#"the awaited route {"sandbox":"pr-7"} did not become ready in time"#),
+        "{error}"
+    );
+    place.write(
+        "play.yaml",
+        "steps: [{id: a, action: {script: 'true'}, routingContext: {literal: {sandbox: ../x}}}]",
+    );
+    assert!(refused(&place, &[]).err.contains("cannot be `../x`"));
 }
 
 #[test]

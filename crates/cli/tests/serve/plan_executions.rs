@@ -538,6 +538,43 @@ fn pln_10_pln_34_an_execution_that_was_given_back_begins_again_with_secrets_as_t
 }
 
 #[test]
+fn pln_23_params_of_any_size_reach_their_step_and_are_shown_with_their_secrets() {
+    let place = Place::new();
+    let server = place.serve();
+    assert_eq!(
+        send(&server, Method::PUT, "/api/v1/secrets/prod", &json!({ "value": "planted-value" })).0,
+        200
+    );
+    let fields = json!([{ "name": "p" }, { "name": "q" }, { "name": "t", "required": true }]);
+    let script =
+        "cat context/p | wc -c > outputs/o; cat context/q >> outputs/o; wc -c < context/t >> outputs/o";
+    let action = json!({ "script": script, "params": fields, "outputs": [{ "name": "o" }] });
+    let refs = json!({ "p": "params.p", "q": "params.q", "t": "params.t" });
+    let plan =
+        json!({ "params": fields, "steps": [{ "id": "a", "action": action, "args": { "refs": refs } }] });
+    let _worker = worker(&place, &server);
+    for bytes in [100_000, 3_900_000] {
+        let bound = json!({ "params": { "p": "x".repeat(bytes), "q": "small" }, "secrets": { "t": "prod" } });
+        let path = begin(&server, &plan, &bound);
+        let ended = until_phase(&server, &path, "completed");
+        assert_eq!(output(step(&ended, "a"), "o")["value"], format!("{bytes}\nsmall13\n"));
+        let via: Vec<&Value> =
+            ended["inputs"].as_array().unwrap().iter().map(|input| &input["resolvedVia"]).collect();
+        assert_eq!(via, ["literal", "literal", "callerSecret"]);
+        let spec = get(&server, &path).1["spec"].clone();
+        assert_eq!((&spec["secrets"], &spec["params"]["q"]), (&json!({ "t": "prod" }), &json!("small")));
+        let p = &spec["params"]["p"];
+        match p.as_str() {
+            Some(text) => assert_eq!(text.len(), bytes),
+            None => {
+                let (code, whole) = get(&server, p["url"].as_str().unwrap());
+                assert_eq!((code, whole["p"].as_str().unwrap().len()), (200, bytes));
+            }
+        }
+    }
+}
+
+#[test]
 fn executions_of_plans_belong_to_their_tenant_and_steps_do_not_see_the_token_of_their_worker() {
     let place = Place::new();
     let server = place.serve();
@@ -579,6 +616,14 @@ fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
     assert_eq!(place.lines("out/greeting"), ["hi Ada"]);
     run(&["failing.json", "--wait"]).expect(1);
     assert_ne!(run(&["plan.json", "--wait"]).says("who").code, 0, "a required parameter is not bound");
+    run(&["plan.json", "--param", "who=1.10", "--output-dir", "out"]).expect(0);
+    assert_eq!(place.lines("out/greeting"), ["hi 1.10"], "a parameter without a schema is a text");
+    let count = || get(&server, "/api/v1/plan-executions").1["items"].as_array().unwrap().len();
+    let before = count();
+    let refused =
+        run(&["plan.json", "--param", "who=Ada", "--output-dir", "/proc/nope"]).says("cannot create");
+    assert_ne!(refused.code, 0);
+    assert_eq!(count(), before, "no execution was started");
 }
 
 #[test]

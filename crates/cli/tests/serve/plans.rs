@@ -241,6 +241,15 @@ fn pln_02_pln_04_pln_05_pln_06_pln_07_pln_08_pln_29_pln_37_pln_38_wrong_executio
             json!({ "planID": id, "cluster": "mars", "runner": "nobody", "params": { "who": "Ada", "times": "two" }, "secrets": { "who": "known" } }),
             vec!["spec.params.times", "spec.secrets.who", "spec.runner", "spec.cluster"],
         ),
+        (
+            json!({ "planID": id, "cluster": 1, "params": { "who": "Ada", "times": "two" }, "secrets": { "who": 1 }, "more": 1 }),
+            vec!["spec.cluster", "spec.more", "spec.secrets.who", "spec.params.times", "spec.runner"],
+        ),
+        (
+            json!({ "planID": unknown, "params": [], "secrets": { "x": "missing" } }),
+            vec!["spec.params", "spec.planID", "spec.secrets.x"],
+        ),
+        (json!([]), vec!["spec"]),
     ];
     for (spec, expected) in cases {
         let (status, refused) = execute(&server, &spec);
@@ -249,6 +258,11 @@ fn pln_02_pln_04_pln_05_pln_06_pln_07_pln_08_pln_29_pln_37_pln_38_wrong_executio
     let body = json!({ "spec": good, "id": "exec_1", "status": { "phase": "completed" } });
     let (status, refused) = server.post("/api/v1/plan-executions", &body);
     assert_eq!((status.as_u16(), paths(&refused)), (400, vec!["id", "status"]));
+    let body = json!({ "spec": with("cluster", json!("mars")), "id": "exec_1", "other": 1 });
+    let (status, refused) = server.post("/api/v1/plan-executions", &body);
+    assert_eq!((status.as_u16(), paths(&refused)), (400, vec!["id", "other", "spec.cluster"]), "{refused}");
+    let (status, refused) = server.post("/api/v1/plan-executions", &json!(1));
+    assert_eq!((status.as_u16(), paths(&refused)), (400, vec![""]), "{refused}");
     assert_eq!(get(&server, "/api/v1/plan-executions").1["items"], json!([]), "none was created");
 }
 

@@ -1,7 +1,8 @@
 //! Inputs of steps: what binds each of them, and the expressions that read what binds it.
 
 use super::model::{Field, Plan, Reference, Segment, Step};
-use windlass_expr::literal;
+use serde_json::{Value, json};
+use windlass_expr::{BoundName, ValueKind, literal};
 use windlass_protocol::{Binding, PlanStep, RefSource, StepInput};
 
 /// Returns the inputs of a step with their bindings. An input that is bound twice was reported.
@@ -29,6 +30,7 @@ fn binding(step: &Step, field: &Field) -> Binding {
             text: reference.text.clone(),
             from: reference.from.clone(),
             drill: reference.drill.iter().map(Segment::text).collect(),
+            default: field.default.clone(),
         };
     }
     match &field.default {
@@ -37,17 +39,42 @@ fn binding(step: &Step, field: &Field) -> Binding {
     }
 }
 
-/// Returns the expression that reads an input in a condition: null if nothing binds it.
-pub(super) fn input_source(plan: &Plan, step: &Step, field: &Field) -> String {
+/// Returns the expression that reads an input in a condition, which is null if nothing binds it, and what is known about
+/// its value. Any input may turn out to be null.
+pub(super) fn bound_input(plan: &Plan, step: &Step, field: &Field) -> BoundName {
+    let known = |value: &Value| Some(ValueKind::of(value)).filter(|kind| *kind != ValueKind::Nil);
     match binding(step, field) {
-        Binding::Literal { value } | Binding::Default { value } => literal(&value),
-        Binding::Unbound => "none".to_owned(),
-        Binding::Ref { .. } => {
+        Binding::Literal { value } | Binding::Default { value } => {
+            BoundName { source: literal(&value), kind: known(&value).unwrap_or(ValueKind::Unknown) }
+        }
+        Binding::Unbound => BoundName { source: "none".to_owned(), kind: ValueKind::Unknown },
+        Binding::Ref { default, .. } => {
             let mut refs = step.refs.iter().filter(|(name, _)| name.text == field.name.text);
-            let found = refs.next().map(|(_, reference)| reference_source(plan, reference));
-            found.map_or("none".to_owned(), |source| format!("({source}|default(none))"))
+            let Some((_, reference)) = refs.next() else {
+                return BoundName { source: "none".to_owned(), kind: ValueKind::Unknown };
+            };
+            let kind = reference_kind(plan, reference);
+            let is_same = default.as_ref().and_then(known).is_none_or(|of_default| of_default == kind);
+            let default = default.as_ref().map_or("none".to_owned(), literal);
+            BoundName {
+                source: format!("({}|default({default}))", reference_source(plan, reference)),
+                kind: if is_same { kind } else { ValueKind::Unknown },
+            }
         }
     }
+}
+
+/// Returns the kind of a value that a reference names, as far as its schema determines one.
+fn reference_kind(plan: &Plan, reference: &Reference) -> ValueKind {
+    let field = match &reference.from {
+        RefSource::Param(name) => plan.params.iter().find(|param| param.name.text == *name),
+        RefSource::Output { step, output } => {
+            let step = plan.steps.iter().find(|found| found.id.text == *step);
+            step.and_then(|step| step.outputs().find(|field| field.name.text == *output))
+        }
+    };
+    let schema = field.and_then(|field| field.schema.as_ref()).filter(|_| reference.drill.is_empty());
+    schema.map_or(ValueKind::Unknown, ValueKind::of_schema)
 }
 
 /// Returns the expression that reads a reference in a decision: undefined if it leads nowhere.
@@ -66,22 +93,28 @@ pub(super) fn reference_source(plan: &Plan, reference: &Reference) -> String {
     std::iter::once(whole).chain(drill).collect()
 }
 
-/// Returns the template of the value that a reference names, before its drill: a list with the value,
-/// or an empty list.
-pub(super) fn source_template(plan: &Plan, from: &RefSource) -> String {
-    match from {
+/// Returns the templates of the value that a reference names, before its drill, and of whether there is one. The value is
+/// a template of its own that passes it on as it is, of any size: the parts of a list would count as made data.
+pub(super) fn source_templates(plan: &Plan, from: &RefSource) -> Value {
+    let (value, is_defined) = match from {
         RefSource::Output { step, output } => {
             let source = format!("steps[{}][{}]", quoted(step), quoted(output));
-            format!("{{{{ [{source}] if {source} is defined else [] }}}}")
+            (source.clone(), format!("{source} is defined"))
         }
         RefSource::Param(name) => {
-            let default = param_default(plan, name).map_or("[]".to_owned(), |default| format!("[{default}]"));
-            let (secret, value) = (secret(name), param(name));
-            format!(
-                "{{{{ [{secret}] if {secret} is defined else ([{value}] if {value} is defined else {default}) }}}}"
-            )
+            let (secret, value, default) = (secret(name), param(name), param_default(plan, name));
+            let is_defined = match default {
+                Some(_) => "true".to_owned(),
+                None => format!("{secret} is defined or {value} is defined"),
+            };
+            let default = default.unwrap_or("none".to_owned());
+            let value = format!(
+                "{secret} if {secret} is defined else ({value} if {value} is defined else {default})"
+            );
+            (value, is_defined)
         }
-    }
+    };
+    json!([format!("{{{{ {value} }}}}"), format!("{{{{ {is_defined} }}}}")])
 }
 
 /// Returns the template for the name of the secret that a parameter is bound to; it renders to null without one.

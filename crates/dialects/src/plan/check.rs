@@ -1,16 +1,19 @@
 //! Checks of a plan that was read: names, references, bindings, conditions and order. All problems are reported.
 
-use super::bind::input_source;
-use super::model::{ActionBody, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Step};
+use super::bind::bound_input;
+use super::model::{
+    ActionBody, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Segment, Step,
+};
 use super::parse::first_misfit;
 use crate::cycles::unorderable;
 use crate::diagnostic::Problems;
+use crate::inputs::NeededParam;
 use crate::names;
 use crate::read::Name;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use windlass_expr::{CompileError, Expr, translate_condition};
+use windlass_expr::{CompileError, Expr, Translation, translate_condition};
 use windlass_protocol::{BuiltinAction, RefSource};
 
 /// Steps of a cycle that are named in its message.
@@ -27,6 +30,8 @@ pub(super) struct Checked {
     pub(super) in_conditions: BTreeSet<(String, String)>,
     /// Parameters that cannot be bound to secrets, and why.
     pub(super) plain: BTreeMap<String, String>,
+    /// Values of parameters that steps cannot run without.
+    pub(super) needed: Vec<NeededParam>,
 }
 
 pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Checked {
@@ -44,6 +49,7 @@ pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Check
     checked.dependencies = dependencies(plan);
     check_cycles(plan, &checked.dependencies, problems);
     note_plain(plan, &mut checked);
+    checked.needed = needed(plan, &checked.dependencies);
     checked
 }
 
@@ -232,15 +238,21 @@ impl StepCheck<'_> {
         let is_check = matches!(self.step.action.body, ActionBody::Builtin(BuiltinAction::Check));
         let mut values = self.step.values.iter().filter(|(name, _)| is_check && name.text == "expression");
         let Some((name, Value::String(text))) = values.next() else { return };
-        let known: Vec<&str> = self.step.extra_inputs.iter().map(|field| field.name.text.as_str()).collect();
-        let bind = |name: &str| match known.contains(&name) {
-            true => Ok("x".to_owned()),
-            false => Err(format!("step `{}` has no extra input `{name}`", self.step.id.text)),
+        let bind = |name: &str| {
+            let field = self.step.extra_inputs.iter().find(|field| field.name.text == name);
+            let bound = field.map(|field| bound_input(self.plan, self.step, field));
+            bound.ok_or_else(|| format!("step `{}` has no extra input `{name}`", self.step.id.text))
         };
-        if let Err(error) = translate_condition(text, &bind) {
-            let message = format!("bad expression of step `{}`: {}", self.step.id.text, error.message);
-            let hint = "it reads the extra inputs of the step, and is true or false".to_owned();
-            problems.add("E0186", &name.at, message, hint);
+        let of = format!("expression of step `{}`", self.step.id.text);
+        match translate_condition(text, &bind) {
+            Ok(Translation { warnings, .. }) => {
+                warnings.iter().for_each(|warning| warn_of_constant(&of, &name.at, warning, problems));
+            }
+            Err(error) => {
+                let message = format!("bad {of}: {}", error.message);
+                let hint = "it reads the extra inputs of the step, and is true or false".to_owned();
+                problems.add("E0186", &name.at, message, hint);
+            }
         }
     }
 
@@ -250,16 +262,24 @@ impl StepCheck<'_> {
             let field = self.step.inputs().find(|field| field.name.text == name);
             let known: Vec<&str> = self.step.inputs().map(|field| field.name.text.as_str()).collect();
             let hint = names::hint(name, known.iter().copied()).map(|hint| format!("; {hint}"));
-            field.map(|field| input_source(self.plan, self.step, field)).ok_or_else(|| {
+            field.map(|field| bound_input(self.plan, self.step, field)).ok_or_else(|| {
                 format!("step `{}` has no input `{name}`{}", self.step.id.text, hint.unwrap_or_default())
             })
         };
-        let compiled = translate_condition(&condition.text, &bind)
-            .and_then(|source| Expr::compile_translation(&source, &condition.text));
+        let of = format!("condition of step `{}`", self.step.id.text);
+        let compiled = translate_condition(&condition.text, &bind).and_then(|translated| {
+            let expr = Expr::compile_translation(&translated.source, &condition.text)?;
+            Ok((expr, translated.warnings))
+        });
         match compiled {
-            Ok(expr) => Some(expr),
+            Ok((expr, warnings)) => {
+                for warning in warnings {
+                    warn_of_constant(&of, &place(condition, &warning, source), &warning, problems);
+                }
+                Some(expr)
+            }
             Err(error) => {
-                let message = format!("bad condition of step `{}`: {}", self.step.id.text, error.message);
+                let message = format!("bad {of}: {}", error.message);
                 let hint =
                     "a condition is an expression over the inputs of the step: `code >= 500 and not dry`";
                 problems.add("E0186", &place(condition, &error, source), message, hint.to_owned());
@@ -267,6 +287,12 @@ impl StepCheck<'_> {
             }
         }
     }
+}
+
+fn warn_of_constant(of: &str, at: &Range<usize>, warning: &CompileError, problems: &mut Problems) {
+    let hint =
+        "convert one of them with `int(…)`, `float(…)` or `string(…)`, or change the schema".to_owned();
+    problems.add("W0258", at, format!("{of}: {}", warning.message), hint);
 }
 
 /// The place of an error in a condition that is written in one line as it is, else the whole condition.
@@ -311,6 +337,56 @@ fn note_plain(plan: &Plan, checked: &mut Checked) {
     if let Some(cluster) = plan.cluster.as_ref().filter(|cluster| cluster.key != "pattern") {
         checked.plain.entry(cluster.value.clone()).or_insert("it decides about the cluster".to_owned());
     }
+}
+
+/// Returns the parameters without which a step cannot run. A step with a condition may be skipped instead, and so may those
+/// that follow it: they fail when they run.
+fn needed(plan: &Plan, dependencies: &[BTreeSet<usize>]) -> Vec<NeededParam> {
+    let mut may_be_skipped: Vec<bool> = plan.steps.iter().map(|step| step.condition.is_some()).collect();
+    let mut followers = vec![Vec::new(); plan.steps.len()];
+    for (place, before) in dependencies.iter().enumerate() {
+        before.iter().for_each(|of| followers[*of].push(place));
+    }
+    let mut open: Vec<usize> = (0..plan.steps.len()).filter(|place| may_be_skipped[*place]).collect();
+    while let Some(place) = open.pop() {
+        for follower in &followers[place] {
+            if !std::mem::replace(&mut may_be_skipped[*follower], true) {
+                open.push(*follower);
+            }
+        }
+    }
+    let mut needed = Vec::new();
+    for (step, _) in plan.steps.iter().zip(may_be_skipped).filter(|(_, is_skipped)| !is_skipped) {
+        let id = &step.id.text;
+        if let Some(Routing { name: RoutingName::Ref(reference), .. }) = &step.routing {
+            needed.extend(needed_param(
+                plan,
+                reference,
+                format!("the routing context of step `{id}` reads it"),
+            ));
+        }
+        for field in step.inputs().filter(|field| field.required && field.default.is_none()) {
+            let name = &field.name.text;
+            let mut refs = step.refs.iter().filter(|(bound, _)| bound.text == *name);
+            needed.extend(refs.next().and_then(|(_, reference)| {
+                needed_param(plan, reference, format!("it is the required input `{name}` of step `{id}`"))
+            }));
+        }
+    }
+    needed
+}
+
+/// Returns the parameter that a reference reads, unless it has a value in every execution.
+fn needed_param(plan: &Plan, reference: &Reference, why: String) -> Option<NeededParam> {
+    let RefSource::Param(name) = &reference.from else { return None };
+    let param = plan.params.iter().find(|param| param.name.text == *name)?;
+    let always_has_value = param.required || param.default.is_some();
+    let drill = reference.drill.iter().map(Segment::text).collect();
+    (!always_has_value || !reference.drill.is_empty()).then(|| NeededParam {
+        param: name.clone(),
+        drill,
+        why,
+    })
 }
 
 /// Returns whether a text has the name as a word.

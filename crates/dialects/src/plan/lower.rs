@@ -1,6 +1,6 @@
 //! Lowering of the checked plan to the Net: a step for each step, and an arc for each dependency.
 
-use super::bind::{inputs, reference_source, secret_name_template, source_template};
+use super::bind::{inputs, reference_source, secret_name_template, source_templates};
 use super::check::{Checked, waits};
 use super::model::{ActionBody, Plan, Reference, RoutingKind, RoutingName, Segment, Step};
 use crate::diagnostic::Problems;
@@ -119,9 +119,7 @@ impl Lowering<'_> {
             .inputs
             .iter()
             .filter_map(|input| match &input.binding {
-                Binding::Ref { from, .. } => {
-                    Some((input.name.clone(), json!(source_template(self.plan, from))))
-                }
+                Binding::Ref { from, .. } => Some((input.name.clone(), source_templates(self.plan, from))),
                 Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => None,
             })
             .collect();
@@ -251,8 +249,11 @@ pub(super) fn inputs_schema(plan: &Plan, checked: &Checked) -> Value {
         let name = &param.name.text;
         let mut schema = param.schema.clone().unwrap_or_else(|| json!({}));
         rebase(&mut schema, name);
-        if let (Value::Object(fields), Some(default)) = (&mut schema, &param.default) {
-            fields.insert("default".to_owned(), default.clone());
+        if let Value::Object(fields) = &mut schema {
+            fields.extend(param.default.iter().map(|default| ("default".to_owned(), default.clone())));
+            if param.schema.is_none() {
+                fields.insert(crate::inputs::TEXT.to_owned(), json!(true));
+            }
         }
         properties.insert(name.clone(), schema);
         secrets.insert(name.clone(), json!({ "type": "string", "minLength": 1 }));
@@ -261,7 +262,13 @@ pub(super) fn inputs_schema(plan: &Plan, checked: &Checked) -> Value {
     let required: Vec<&String> = required.map(|param| &param.name.text).collect();
     properties.insert(
         crate::inputs::SECRETS.to_owned(),
-        json!({ "type": "object", "properties": secrets, "additionalProperties": false, crate::inputs::PLAIN: checked.plain }),
+        json!({
+            "type": "object",
+            "properties": secrets,
+            "additionalProperties": false,
+            crate::inputs::PLAIN: checked.plain,
+            crate::inputs::NEEDED: checked.needed,
+        }),
     );
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

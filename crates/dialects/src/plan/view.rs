@@ -4,14 +4,17 @@ use crate::inputs::SECRETS;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use windlass_expr::Template;
 use windlass_kernel::net::{DeclaredOutput, Step, Work};
 use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
-use windlass_protocol::{Binding, PLAN_STEP_KIND, Pipeline, PlanStep, StepInput, StepOutput};
+use windlass_protocol::{
+    Binding, PLAN_STEP_KIND, Pipeline, PlanStep, RefSource, StepInput, StepOutput, drill_into,
+};
 use windlass_views::{
     AnswerBudget, ArtifactCopy, DialectView, End, Firing, HeldValue, History, Leases, LoggedOutput,
-    ValueBudget, ViewInput, execution_id, time,
+    ValueBudget, ViewInput, Workflow, execution_id, time,
 };
 
 pub(crate) const VIEW: DialectView = DialectView { name: "plan", lists_unreached: true, build: build_view };
@@ -23,10 +26,12 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, leases, workflow, .. } = *input;
     let head = &history.state().head;
     let mut values = ValueBudget::default();
-    let inputs = budget.show_inputs(&mut values, &head.inputs);
-    let view = PlanView { net, history, leases, newest: newest(history) };
-    let steps = view.steps(budget, &mut values);
+    let inputs = budget.read_inputs(&head.inputs);
     let schema = workflow.and_then(|workflow| workflow.inputs_schema.as_ref());
+    let params = Params { inputs: inputs.as_deref(), schema };
+    let spec = spec(params, &head.inputs, workflow, budget);
+    let view = PlanView { net, history, leases, newest: newest(history), params };
+    let steps = view.steps(budget, &mut values);
     let mut status = Map::new();
     status.insert("phase".to_owned(), json!(phase(history.state().phase())));
     let is_dispatched = !matches!(history.state().phase(), Phase::Blank | Phase::Queued);
@@ -40,10 +45,7 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     }
     status.insert("stepCounts".to_owned(), count(&steps));
     let was_dispatched = is_dispatched && history.runner.is_some();
-    status.insert(
-        "inputs".to_owned(),
-        json!(if was_dispatched { resolved(schema, &inputs) } else { Vec::new() }),
-    );
+    status.insert("inputs".to_owned(), json!(if was_dispatched { params.resolved() } else { Vec::new() }));
     if history.state().phase() == Phase::Ended(Outcome::Completed) {
         status.insert("outputs".to_owned(), json!(view.outputs(&steps)));
     }
@@ -51,11 +53,6 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
         status.insert("error".to_owned(), json!(error));
     }
     status.insert("steps".to_owned(), Value::Array(steps));
-    let (params, secrets) = split(inputs);
-    let mut spec = Map::new();
-    spec.extend(workflow.map(|workflow| ("planID".to_owned(), json!(workflow.name))));
-    spec.insert("params".to_owned(), params);
-    spec.insert("secrets".to_owned(), secrets);
     json!({ "id": execution_id(head.id), "spec": spec, "status": status })
 }
 
@@ -75,28 +72,71 @@ fn phase(phase: Phase) -> &'static str {
     }
 }
 
-/// Returns the parameters, and the names of secrets.
-fn split(mut inputs: Value) -> (Value, Value) {
-    let secrets = inputs.as_object_mut().and_then(|fields| fields.shift_remove(SECRETS));
-    (inputs, secrets.unwrap_or_else(|| json!({})))
+/// Returns the parameters, as far as the answer has space for their values, and the names of secrets.
+fn spec(
+    params: Params<'_>,
+    stored: &Value,
+    workflow: Option<&Workflow>,
+    budget: &mut AnswerBudget<'_>,
+) -> Map<String, Value> {
+    let mut values = ValueBudget::default();
+    let mut spec = Map::new();
+    spec.extend(workflow.map(|workflow| ("planID".to_owned(), json!(workflow.name))));
+    let whole = params.inputs.and_then(Value::as_object);
+    let shown = match whole {
+        Some(inputs) => {
+            Value::Object(budget.show_fields(&mut values, inputs, |name| name != SECRETS, stored))
+        }
+        None => budget.show_inputs(&mut values, stored),
+    };
+    spec.insert("params".to_owned(), shown);
+    let secrets = whole.and_then(|inputs| inputs.get(SECRETS)).cloned();
+    spec.insert("secrets".to_owned(), secrets.unwrap_or_else(|| json!({})));
+    spec
 }
 
-/// Returns the binding of each parameter of the plan.
-fn resolved(schema: Option<&Value>, inputs: &Value) -> Vec<Value> {
-    let declared = schema.and_then(|schema| schema.get("properties")?.as_object());
-    let params = declared.into_iter().flatten().filter(|(name, _)| *name != SECRETS);
-    let bound = |(name, property): (&String, &Value)| {
-        if let Some(secret) = inputs.get(SECRETS).and_then(|secrets| secrets.get(name)) {
-            return json!({ "name": name, "resolvedVia": "callerSecret", "secretName": secret });
-        }
-        let via = match (inputs.get(name), property.get("default")) {
-            (Some(_), _) => "literal",
-            (None, Some(_)) => "default",
-            (None, None) => "unbound",
+/// Parameters of an execution.
+#[derive(Clone, Copy)]
+struct Params<'v> {
+    /// Inputs of the execution as a whole; None if they cannot be read.
+    inputs: Option<&'v Value>,
+    schema: Option<&'v Value>,
+}
+
+impl<'v> Params<'v> {
+    fn secret(self, name: &str) -> Option<&'v Value> {
+        self.inputs?.get(SECRETS)?.get(name)
+    }
+
+    fn default(self, name: &str) -> Option<&'v Value> {
+        self.schema?.get("properties")?.get(name)?.get("default")
+    }
+
+    /// Returns the binding of each parameter of the plan.
+    fn resolved(self) -> Vec<Value> {
+        let Some(inputs) = self.inputs else { return Vec::new() };
+        let declared = self.schema.and_then(|schema| schema.get("properties")?.as_object());
+        let params = declared.into_iter().flatten().map(|(name, _)| name).filter(|name| *name != SECRETS);
+        let bound = |name: &String| {
+            if let Some(secret) = self.secret(name) {
+                return json!({ "name": name, "resolvedVia": "callerSecret", "secretName": secret });
+            }
+            let via = match (inputs.get(name), self.default(name)) {
+                (Some(_), _) => "literal",
+                (None, Some(_)) => "default",
+                (None, None) => "unbound",
+            };
+            json!({ "name": name, "resolvedVia": via })
         };
-        json!({ "name": name, "resolvedVia": via })
-    };
-    params.map(bound).collect()
+        params.map(bound).collect()
+    }
+
+    /// Returns whether a reference to a parameter has a value.
+    fn has_value(self, name: &str, drill: &[String]) -> bool {
+        let Some(inputs) = self.inputs else { return true };
+        let value = inputs.get(name).or_else(|| self.default(name));
+        self.secret(name).is_some() || value.is_some_and(|value| drill_into(value, drill).is_some())
+    }
 }
 
 /// Returns the number of steps in each phase.
@@ -110,11 +150,13 @@ struct PlanView<'v> {
     history: &'v History,
     leases: &'v Leases,
     newest: BTreeMap<StepId, &'v Firing>,
+    params: Params<'v>,
 }
 
 impl PlanView<'_> {
     fn steps(&self, budget: &mut AnswerBudget<'_>, values: &mut ValueBudget) -> Vec<Value> {
-        self.net.steps().map(|(id, step)| self.step(id, step, budget, values)).collect()
+        let mut drilled = ValueBudget::default();
+        self.net.steps().map(|(id, step)| self.step(id, step, budget, values, &mut drilled)).collect()
     }
 
     fn step(
@@ -123,13 +165,15 @@ impl PlanView<'_> {
         step: &Step,
         budget: &mut AnswerBudget<'_>,
         values: &mut ValueBudget,
+        drilled: &mut ValueBudget,
     ) -> Value {
         let firing = self.newest.get(&id).copied();
         let phase = self.step_phase(firing);
         let mut entry = json!({ "id": step.name, "phase": phase });
         let (Some(firing), Some(described)) = (firing, describe_step(step)) else { return entry };
         if ["running", "completed", "failed"].contains(&phase) {
-            entry["inputs"] = described.inputs.iter().map(input_status).collect();
+            let inputs = described.inputs.iter();
+            entry["inputs"] = inputs.map(|input| self.input_status(input, budget, drilled)).collect();
         }
         if phase == "completed" {
             let result = firing.output.as_ref().map(|held| show(held, budget, values)).unwrap_or_default();
@@ -146,6 +190,50 @@ impl PlanView<'_> {
                 json!(message.filter(|_| firing.end != Some(End::Cancelled)).unwrap_or("cancelled"));
         }
         entry
+    }
+
+    fn input_status(
+        &self,
+        input: &StepInput,
+        budget: &mut AnswerBudget<'_>,
+        drilled: &mut ValueBudget,
+    ) -> Value {
+        let via = |via: &str| json!({ "name": input.name, "resolvedVia": via });
+        match &input.binding {
+            Binding::Literal { .. } => via("literal"),
+            Binding::Ref { text, from, drill, default } => match self.has_value(from, drill, budget, drilled)
+            {
+                true => json!({ "name": input.name, "resolvedVia": "ref", "ref": text }),
+                false => via(if default.is_some() { "default" } else { "unbound" }),
+            },
+            Binding::Default { .. } => via("default"),
+            Binding::Unbound => via("unbound"),
+        }
+    }
+
+    /// Returns whether a reference has a value. One whose value is not at hand is taken to have one. `drilled` bounds the
+    /// large values that are read for this.
+    fn has_value(
+        &self,
+        from: &RefSource,
+        drill: &[String],
+        budget: &mut AnswerBudget<'_>,
+        drilled: &mut ValueBudget,
+    ) -> bool {
+        let (step, output) = match from {
+            RefSource::Param(name) => return self.params.has_value(name, drill),
+            RefSource::Output { step, output } => (step, output),
+        };
+        let firing = self.net.find(step).and_then(|step| self.newest.get(&step));
+        let Some(held) = firing.and_then(|firing| firing.output.as_ref()?.value.clone()) else { return true };
+        let Some(result) = open(&held, budget, drilled) else { return true };
+        match result.get(output) {
+            None => false,
+            Some(_) if drill.is_empty() => true,
+            Some(value) => {
+                open(value, budget, drilled).is_none_or(|value| drill_into(&value, drill).is_some())
+            }
+        }
     }
 
     fn step_phase(&self, firing: Option<&Firing>) -> &'static str {
@@ -192,7 +280,7 @@ impl PlanView<'_> {
             let mut found = of_step.iter().find(|found| found["name"] == *output.key)?.clone();
             found["name"] = json!(output.name);
             if let Some(value) = found.get_mut("value") {
-                *value = windlass_protocol::drill_into(value, &output.drill).cloned().unwrap_or_default();
+                *value = drill_into(value, &output.drill).cloned().unwrap_or_default();
             }
             found["stepRef"] = json!({ "stepID": step, "outputName": output.key });
             if !output.drill.is_empty() {
@@ -223,16 +311,6 @@ pub(crate) fn describe_step(step: &Step) -> Option<PlanStep> {
     let field = config.get_mut(PlanStep::FIELD)?;
     *field = Template::compile(field).ok()?.render(&Map::new()).ok()?;
     PlanStep::read(&config).ok()
-}
-
-fn input_status(input: &StepInput) -> Value {
-    let via = |via: &str| json!({ "name": input.name, "resolvedVia": via });
-    match &input.binding {
-        Binding::Literal { .. } => via("literal"),
-        Binding::Ref { text, .. } => json!({ "name": input.name, "resolvedVia": "ref", "ref": text }),
-        Binding::Default { .. } => via("default"),
-        Binding::Unbound => via("unbound"),
-    }
 }
 
 /// Returns an output as a value or an artifact; none for an output that the step did not write.
@@ -286,6 +364,19 @@ fn artifact(value: &Value, budget: &AnswerBudget<'_>) -> Option<Value> {
         artifact["error"] = json!(error);
     }
     Some(artifact)
+}
+
+/// Returns a value, or the one that it refers to; None if that is too large or missing.
+fn open<'v>(
+    value: &'v Value,
+    budget: &mut AnswerBudget<'_>,
+    drilled: &mut ValueBudget,
+) -> Option<Cow<'v, Value>> {
+    if windlass_artifact::key(value).is_none() {
+        return Some(Cow::Borrowed(value));
+    }
+    let opened = budget.show_inputs(drilled, value);
+    windlass_artifact::key(&opened).is_none().then_some(Cow::Owned(opened))
 }
 
 /// Returns the result of a step, also if it is stored as an artifact.

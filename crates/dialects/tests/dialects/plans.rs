@@ -4,7 +4,7 @@ use crate::compiled::net;
 use serde_json::{Value, json};
 use windlass_dialects::plan::{
     ActionLookup, ActionRef, NoActions, PlanCluster, PlanDocument, RegisteredAction, is_plan, parse_action,
-    read_plan,
+    read_plan, read_stored_plan,
 };
 use windlass_dialects::{Dialect, InputsSchema, compile};
 use windlass_kernel::net::{Affinity, Join, Recovery, Step, Work};
@@ -62,7 +62,10 @@ fn pln_13_the_graph_follows_from_references() {
     assert_eq!(arcs, [StepId(1), StepId(2)]);
     assert_eq!(step(&net, "alert").reads, [StepId(0)]);
     let condition = step(&net, "alert").condition.as_ref().expect("a condition").source().to_owned();
-    assert_eq!(condition, r#"((steps["send"]["capture"]["response"]["statusCode"]|default(none)) >= (500))"#);
+    assert_eq!(
+        condition,
+        r#"(((steps["send"]["capture"]["response"]["statusCode"]|default(none))|strict_order((500),">=")) >= 0)"#
+    );
 }
 
 #[test]
@@ -104,12 +107,14 @@ steps:
             windlass_expr::Template::compile(&config[PlanStep::SOURCES][name]).expect("a template");
         template.render(scope.as_object().expect("a scope")).expect("a value")
     };
-    assert_eq!(render("size", json!({ "workload": {} })), json!([3]), "the default of the plan");
-    assert_eq!(render("size", json!({ "workload": { "size": null } })), json!([null]));
-    assert_eq!(render("token", json!({ "workload": {} })), json!([]));
-    assert_eq!(render("token", json!({ "workload": { "token": "t" } })), json!(["t"]));
+    assert_eq!(render("size", json!({ "workload": {} })), json!([3, true]), "the default of the plan");
+    assert_eq!(render("size", json!({ "workload": { "size": null } })), json!([null, true]));
+    assert_eq!(render("token", json!({ "workload": {} })), json!([null, false]));
+    assert_eq!(render("token", json!({ "workload": { "token": "t" } })), json!(["t", true]));
     let secret = json!({ "workload": {}, "keychain": { "secrets": { "token": "hidden" } } });
-    assert_eq!(render("token", secret), json!(["hidden"]));
+    assert_eq!(render("token", secret), json!(["hidden", true]));
+    let large = "x".repeat(3 << 20);
+    assert_eq!(render("token", json!({ "workload": { "token": large } })), json!([large, true]));
     let used = described(step(&net, "use"));
     let Binding::Ref { from, drill, .. } = &used.inputs[1].binding else { panic!("{used:?}") };
     assert_eq!(*from, RefSource::Output { step: "build".into(), output: "sum".into() });
@@ -237,6 +242,78 @@ steps:
             "`shown` cannot be bound to a secret: step `b` reads a part",
         ],
     );
+}
+
+#[test]
+fn an_execution_binds_what_steps_without_a_condition_need() {
+    let text = r#"
+params: [{name: a}, {name: b, schema: {}, default: {}}, {name: c}, {name: box}]
+steps:
+- {id: s, action: {script: "true", params: [{name: x, required: true}, {name: y, required: true}, {name: z, required: true, default: d}]}, args: {refs: {x: params.a, y: params.b.part, z: params.c}}}
+- {id: t, action: {script: "true", params: [{name: x, required: true}], outputs: [{name: o}]}, args: {refs: {x: params.c}}, condition: "x != nil"}
+- {id: u, action: {script: "true", params: [{name: x, required: true}, {name: o}]}, args: {refs: {x: params.c, o: steps.t.outputs.o}}}
+- {id: v, action: {script: "true"}, routingContext: {ref: {sandboxRef: params.box}}}
+"#;
+    let schema = compile(text).manifest.inputs_schema.expect("a schema");
+    let schema = InputsSchema::new(&schema).expect("it can be used");
+    let found = |inputs: Value| -> Vec<String> {
+        schema.check(&inputs).iter().map(|one| format!("{} {}", one.path, one.message)).collect()
+    };
+    assert_eq!(
+        found(json!({})),
+        [
+            "inputs.a has no value, and it is the required input `x` of step `s`: give it a value",
+            "inputs.b has no `.part`, and it is the required input `y` of step `s`: add it to the value",
+            "inputs.box has no value, and the routing context of step `v` reads it: give it a value",
+        ]
+    );
+    assert_eq!(found(json!({ "a": null, "b": { "part": null }, "box": "b" })), [""; 0]);
+    assert_eq!(found(json!({ "b": { "part": 1 }, "box": "b", "$secrets": { "a": "s" } })), [""; 0]);
+}
+
+#[test]
+fn conditions_are_checked_with_the_schemas_of_inputs() {
+    let plan = |condition: &str| {
+        let step = "{id: s, action: {script: 'true', params: [{name: n}, {name: t}, {name: free}, {name: five, default: 5}]}, args: {refs: {n: params.n, t: params.t, free: params.free}}";
+        let params = "[{name: n, schema: {type: integer}}, {name: t, schema: {type: string}}, {name: free}]";
+        read_plan(&format!("params: {params}\nsteps: [{step}, condition: \"{condition}\"}}]"), &NoActions)
+    };
+    let refused = |condition: &str| {
+        let found = plan(condition).expect_err(condition);
+        (found[0].code.to_string(), found[0].message.clone())
+    };
+    let (code, message) = refused("t > 100");
+    assert_eq!(code, "E0186");
+    assert!(
+        message.contains("`>` compares two numbers or two texts, not a text and a number: declare a schema"),
+        "{message}"
+    );
+    assert!(refused("1 <= n <= 3").1.contains("`<=` follows a comparison"));
+    assert!(refused("free matches '(a{1000}){1000}'").1.contains("is not a regular expression"));
+    let warnings = |condition: &str| -> Vec<String> {
+        plan(condition)
+            .expect(condition)
+            .warnings
+            .iter()
+            .map(|found| format!("{} {}", found.code, found.message))
+            .collect()
+    };
+    let expected = "W0258 condition of step `s`: `==` compares a text with a number, so it is always false";
+    assert_eq!(warnings("t == 5"), [expected]);
+    assert_eq!(warnings("five != t").len(), 1);
+    for condition in ["n == 5", "n != nil and n > 5", "free == 5 or free > 5", "five > n"] {
+        assert_eq!(warnings(condition), [""; 0], "{condition}");
+    }
+}
+
+#[test]
+fn a_stored_plan_stays_readable_when_its_condition_is_refused_by_now() {
+    let text = read(HEALTH).text();
+    assert_eq!(read_stored_plan(&text).expect("a plan").id, read(HEALTH).id);
+    let older = text.replace("code >= 500", "1 < code < 500");
+    assert!(read_plan(&older, &NoActions).is_err());
+    let plan = read_stored_plan(&older).expect("a plan");
+    assert_eq!((plan.spec["steps"].as_array().map(Vec::len), plan.step_dependencies.len()), (Some(3), 3));
 }
 
 #[test]

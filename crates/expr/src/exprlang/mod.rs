@@ -2,7 +2,8 @@
 //!
 //! Literals, member access, slices, arithmetic, comparisons, logic, `in`, `contains`, `startsWith`, `endsWith`, `matches`,
 //! `?:`, `??` and the functions of [`FUNCTIONS`] are translated. Everything else is refused by its name: nothing is
-//! translated to something that merely looks alike.
+//! translated to something that merely looks alike. Comparisons are those of `strict`, which converts nothing: `<` of a
+//! number and a text is an error, and they are never equal.
 
 mod lexer;
 mod parser;
@@ -26,35 +27,121 @@ const FUNCTIONS: [(&str, &str); 7] = [
 
 /// Knowledge about the value of an expression before it is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum ValueKind {
+    Nil,
     Boolean,
-    /// The noun for a message.
-    Other(&'static str),
+    Number,
+    Text,
+    List,
+    Map,
+    /// The sum of two unknown values.
+    NumberOrText,
     Unknown,
+}
+
+impl ValueKind {
+    #[must_use]
+    pub fn of(value: &Value) -> ValueKind {
+        match value {
+            Value::Null => ValueKind::Nil,
+            Value::Bool(_) => ValueKind::Boolean,
+            Value::Number(_) => ValueKind::Number,
+            Value::String(_) => ValueKind::Text,
+            Value::Array(_) => ValueKind::List,
+            Value::Object(_) => ValueKind::Map,
+        }
+    }
+
+    /// Returns the kind of the values that fit a JSON Schema, as far as its `type` determines one.
+    #[must_use]
+    pub fn of_schema(schema: &Value) -> ValueKind {
+        match schema.get("type").and_then(Value::as_str) {
+            Some("boolean") => ValueKind::Boolean,
+            Some("integer" | "number") => ValueKind::Number,
+            Some("string") => ValueKind::Text,
+            Some("array") => ValueKind::List,
+            Some("object") => ValueKind::Map,
+            _ => ValueKind::Unknown,
+        }
+    }
+
+    /// Returns the noun for a message.
+    fn noun(self) -> &'static str {
+        match self {
+            ValueKind::Nil => "nil",
+            ValueKind::Boolean => "true or false",
+            ValueKind::Number => "a number",
+            ValueKind::Text => "a text",
+            ValueKind::List => "a list",
+            ValueKind::Map => "a map",
+            ValueKind::NumberOrText => "a number or a text",
+            ValueKind::Unknown => "a value",
+        }
+    }
+
+    /// Returns whether values of both kinds may be of the same kind.
+    fn overlaps(self, other: ValueKind) -> bool {
+        use ValueKind::{Number, NumberOrText, Text, Unknown};
+        match (self, other) {
+            (Unknown, _) | (_, Unknown) => true,
+            (NumberOrText, one) | (one, NumberOrText) => matches!(one, Number | Text | NumberOrText),
+            (left, right) => left == right,
+        }
+    }
+
+    /// Returns whether values of the kind may have an order.
+    fn may_be_ordered(self) -> bool {
+        self.overlaps(ValueKind::NumberOrText)
+    }
+}
+
+/// The replacement of a name of an expression.
+#[derive(Debug, Clone)]
+pub struct BoundName {
+    /// Source of an [`crate::Expr`].
+    pub source: String,
+    pub kind: ValueKind,
+}
+
+/// An expression of expr-lang as the source of an [`crate::Expr`].
+#[derive(Debug, Clone)]
+pub struct Translation {
+    pub source: String,
+    /// Parts that are valid and whose value is always the same.
+    pub warnings: Vec<CompileError>,
 }
 
 /// A part of an expression as source of an [`crate::Expr`], in parentheses wherever it needs them.
 #[derive(Debug, Clone)]
 struct Translated {
     source: String,
-    kind: Kind,
+    kind: ValueKind,
+    /// The value of a text that is written in the expression.
+    text: Option<String>,
 }
 
-/// Translates a condition: an expression that is true or false. `bind` returns the source that replaces a name, or an
-/// error that says which names exist. A value that turns out to be neither true nor false is an error of the evaluation.
+impl Translated {
+    fn new(source: String, kind: ValueKind) -> Translated {
+        Translated { source, kind, text: None }
+    }
+}
+
+/// Translates a condition: an expression that is true or false. `bind` returns what replaces a name, or an error that
+/// says which names exist. A value that turns out to be neither true nor false is an error of the evaluation.
 pub fn translate_condition(
     source: &str,
-    bind: &dyn Fn(&str) -> Result<String, String>,
-) -> Result<String, CompileError> {
-    let translated = parser::parse(source, bind)?;
-    match translated.kind {
-        Kind::Boolean => Ok(translated.source),
-        Kind::Unknown => Ok(format!("({})|strict_bool", translated.source)),
-        Kind::Other(noun) => {
-            let message = format!("the expression is {noun}, and a condition is true or false");
-            Err(error_at(source, message, 0))
+    bind: &dyn Fn(&str) -> Result<BoundName, String>,
+) -> Result<Translation, CompileError> {
+    let (translated, warnings) = parser::parse(source, bind)?;
+    let condition = match translated.kind {
+        ValueKind::Boolean => translated.source,
+        ValueKind::Unknown => format!("({})|strict_bool", translated.source),
+        kind => {
+            let message = format!("the expression is {}, and a condition is true or false", kind.noun());
+            return Err(error_at(source, message, 0));
         }
-    }
+    };
+    Ok(Translation { source: condition, warnings })
 }
 
 /// Writes a value as an expression. Braces are escaped, so that no part of a text looks like a tag.

@@ -1,7 +1,9 @@
 //! The grammar of expr-lang, with its precedences, as one pass from tokens to the translated source.
 
 use super::lexer::{Problem, Token, TokenKind, tokenize};
-use super::{FUNCTIONS, Kind, SOURCE_MAX, Translated, error_at, literal};
+use super::{BoundName, FUNCTIONS, SOURCE_MAX, Translated, ValueKind, error_at, literal};
+use crate::pattern::check_pattern;
+use crate::strict::not_ordered;
 use crate::{CompileError, Value};
 
 type Parsed = Result<Translated, Problem>;
@@ -33,24 +35,25 @@ const PREDICATES: [&str; 18] = [
 
 pub(super) fn parse(
     source: &str,
-    bind: &dyn Fn(&str) -> Result<String, String>,
-) -> Result<Translated, CompileError> {
+    bind: &dyn Fn(&str) -> Result<BoundName, String>,
+) -> Result<(Translated, Vec<CompileError>), CompileError> {
     let placed = |(message, at): Problem| error_at(source, message, at);
     if source.len() > SOURCE_MAX {
         return Err(placed((format!("the expression has more than {SOURCE_MAX} bytes"), 0)));
     }
     let tokens = tokenize(source).map_err(placed)?;
-    let mut parser = Parser { tokens, next: 0, depth: 0, bind };
+    let mut parser = Parser { tokens, next: 0, depth: 0, bind, warnings: Vec::new() };
     let translated = parser.expression().map_err(placed)?;
     parser.expect_end().map_err(placed)?;
-    Ok(translated)
+    Ok((translated, parser.warnings.into_iter().map(placed).collect()))
 }
 
 struct Parser<'b> {
     tokens: Vec<Token>,
     next: usize,
     depth: usize,
-    bind: &'b dyn Fn(&str) -> Result<String, String>,
+    bind: &'b dyn Fn(&str) -> Result<BoundName, String>,
+    warnings: Vec<Problem>,
 }
 
 /// Returns the precedence of a binary operator, as in expr-lang.
@@ -59,7 +62,7 @@ fn precedence(operator: &str) -> Option<u8> {
         "or" | "||" => 10,
         "and" | "&&" => 15,
         "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "contains" | "startsWith" | "endsWith" | "matches" => {
-            20
+            COMPARISON
         }
         "+" | "-" => 30,
         "*" | "/" | "%" => 60,
@@ -68,6 +71,9 @@ fn precedence(operator: &str) -> Option<u8> {
         _ => return None,
     })
 }
+
+/// Precedence of comparisons. `a < b < c` is refused: versions of expr-lang differ in its meaning.
+const COMPARISON: u8 = 20;
 
 /// Precedence of the operand of `not`, and of a sign.
 const NOT: u8 = 50;
@@ -152,9 +158,9 @@ impl Parser<'_> {
             let then = self.expression()?;
             self.expect(":")?;
             let other = self.expression()?;
-            let kind = if then.kind == other.kind { then.kind } else { Kind::Unknown };
+            let kind = if then.kind == other.kind { then.kind } else { ValueKind::Unknown };
             let source = format!("({} if {} else {})", then.source, condition.source, other.source);
-            Translated { source, kind }
+            Translated::new(source, kind)
         } else {
             condition
         };
@@ -164,14 +170,21 @@ impl Parser<'_> {
 
     fn binary(&mut self, lowest: u8) -> Parsed {
         let mut left = self.unary()?;
+        let mut is_comparison = false;
         while let Some((operator, negated)) = self.operator()
             && let Some(rank) = precedence(&operator)
             && rank >= lowest
         {
+            let at = self.at();
+            if rank == COMPARISON && is_comparison {
+                let message = format!("`{operator}` follows a comparison: write `a < b and b < c`");
+                return Err((message, at));
+            }
+            is_comparison = rank == COMPARISON;
             self.next += 1 + usize::from(negated);
             // Powers are right-associative.
             let right = self.binary(if rank == 100 { rank } else { rank + 1 })?;
-            left = combine(&operator, &left, &right);
+            left = self.combine(&operator, at, &left, &right)?;
             if negated {
                 left.source = format!("(not {})", left.source);
             }
@@ -186,10 +199,10 @@ impl Parser<'_> {
         }
         let translated = if self.takes("!") || self.takes_word("not") {
             let operand = self.binary(NOT)?;
-            Translated { source: format!("(not {})", operand.source), kind: Kind::Boolean }
+            Translated::new(format!("(not {})", operand.source), ValueKind::Boolean)
         } else if self.takes("-") {
             let operand = self.binary(SIGN)?;
-            Translated { source: format!("(-{})", operand.source), kind: Kind::Other("a number") }
+            Translated::new(format!("(-{})", operand.source), ValueKind::Number)
         } else if self.takes("+") {
             self.binary(SIGN)?
         } else {
@@ -209,11 +222,10 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parsed {
         let at = self.at();
         match self.advance() {
-            TokenKind::Number(text) => {
-                Ok(Translated { source: format!("({text})"), kind: Kind::Other("a number") })
-            }
+            TokenKind::Number(text) => Ok(Translated::new(format!("({text})"), ValueKind::Number)),
             TokenKind::Text(text) => {
-                Ok(Translated { source: literal(&Value::String(text)), kind: Kind::Other("a text") })
+                let source = literal(&Value::String(text.clone()));
+                Ok(Translated { source, kind: ValueKind::Text, text: Some(text) })
             }
             TokenKind::Sign("(") => {
                 let inner = self.expression()?;
@@ -222,7 +234,7 @@ impl Parser<'_> {
             }
             TokenKind::Sign("[") => {
                 let items = self.list("]")?;
-                Ok(Translated { source: format!("[{}]", items.join(",")), kind: Kind::Other("a list") })
+                Ok(Translated::new(format!("[{}]", items.join(",")), ValueKind::List))
             }
             TokenKind::Sign("{") => self.map(),
             TokenKind::Sign("#") => {
@@ -237,16 +249,16 @@ impl Parser<'_> {
     }
 
     fn name(&mut self, name: &str, at: usize) -> Parsed {
-        let known = |source: &str, kind| Ok(Translated { source: source.to_owned(), kind });
+        let known = |source: &str, kind| Ok(Translated::new(source.to_owned(), kind));
         match name {
-            "true" | "false" => return known(name, Kind::Boolean),
-            "nil" => return known("none", Kind::Other("nil")),
+            "true" | "false" => return known(name, ValueKind::Boolean),
+            "nil" => return known("none", ValueKind::Nil),
             "let" => return Err(("a variable is not supported in a condition".to_owned(), at)),
             _ => {}
         }
         if !matches!(self.peek(), TokenKind::Sign("(")) {
-            let source = (self.bind)(name).map_err(|message| (message, at))?;
-            return Ok(Translated { source, kind: Kind::Unknown });
+            let BoundName { source, kind } = (self.bind)(name).map_err(|message| (message, at))?;
+            return Ok(Translated::new(source, kind));
         }
         let Some((_, filter)) = FUNCTIONS.iter().find(|(function, _)| *function == name) else {
             let known: Vec<&str> = FUNCTIONS.iter().map(|(function, _)| *function).collect();
@@ -259,8 +271,9 @@ impl Parser<'_> {
         self.expect("(")?;
         let argument = self.expression()?;
         self.expect(")")?;
-        let kind = if ["len", "int", "float"].contains(&name) { "a number" } else { "a text" };
-        Ok(Translated { source: format!("(({})|{filter})", argument.source), kind: Kind::Other(kind) })
+        let is_number = ["len", "int", "float"].contains(&name);
+        let kind = if is_number { ValueKind::Number } else { ValueKind::Text };
+        Ok(Translated::new(format!("(({})|{filter})", argument.source), kind))
     }
 
     fn list(&mut self, end: &str) -> Result<Vec<String>, Problem> {
@@ -295,7 +308,7 @@ impl Parser<'_> {
             let value = self.expression()?;
             fields.push(format!("{}:{}", literal(&Value::String(key)), value.source));
         }
-        Ok(Translated { source: format!("{{ {} }}", fields.join(",")), kind: Kind::Other("a map") })
+        Ok(Translated::new(format!("{{ {} }}", fields.join(",")), ValueKind::Map))
     }
 
     /// Parses the members of a value: `.name`, `?.name`, `[index]`, `[from:to]`.
@@ -315,17 +328,15 @@ impl Parser<'_> {
                     return Err((format!("the method `{name}` is not supported in a condition"), at));
                 }
                 let source = format!("{}[{}]", value.source, literal(&Value::String(name)));
-                value = Translated { source, kind: Kind::Unknown };
+                value = Translated::new(source, ValueKind::Unknown);
             } else if self.takes("[") {
                 value = self.index(&value)?;
             } else if self.next == first {
                 return Ok(value);
             } else {
                 // A missing value is nil.
-                return Ok(Translated {
-                    source: format!("({}|default(none))", value.source),
-                    kind: Kind::Unknown,
-                });
+                let source = format!("({}|default(none))", value.source);
+                return Ok(Translated::new(source, ValueKind::Unknown));
             }
         }
     }
@@ -347,38 +358,72 @@ impl Parser<'_> {
             format!("{}[{from}]", value.source)
         };
         self.expect("]")?;
-        Ok(Translated { source, kind: Kind::Unknown })
+        Ok(Translated::new(source, ValueKind::Unknown))
     }
-}
 
-fn combine(operator: &str, left: &Translated, right: &Translated) -> Translated {
-    let (a, b) = (&left.source, &right.source);
-    let boolean = |source: String| Translated { source, kind: Kind::Boolean };
-    let number = |source: String| Translated { source, kind: Kind::Other("a number") };
-    match operator {
-        "or" | "||" => logic("or", left, right),
-        "and" | "&&" => logic("and", left, right),
-        "contains" => boolean(format!("({b} in {a})")),
-        "startsWith" => boolean(format!("({a} is startingwith({b}))")),
-        "endsWith" => boolean(format!("({a} is endingwith({b}))")),
-        "matches" => boolean(format!("({a} is matching({b}))")),
-        "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" => boolean(format!("({a} {operator} {b})")),
-        "+" => Translated { source: format!("({a} + {b})"), kind: Kind::Other("a number or a text") },
-        "^" | "**" => number(format!("({a} ** {b})")),
-        "??" => {
-            let source =
-                format!("([({a})|default(none),({b})|default(none)]|reject(\"none\")|first|default(none))");
-            Translated { source, kind: Kind::Unknown }
+    fn combine(&mut self, operator: &str, at: usize, left: &Translated, right: &Translated) -> Parsed {
+        let (a, b) = (&left.source, &right.source);
+        let boolean = |source: String| Translated::new(source, ValueKind::Boolean);
+        let number = |source: String| Translated::new(source, ValueKind::Number);
+        Ok(match operator {
+            "or" | "||" => logic("or", left, right),
+            "and" | "&&" => logic("and", left, right),
+            "contains" => boolean(format!("({b} in {a})")),
+            "startsWith" => boolean(format!("({a} is startingwith({b}))")),
+            "endsWith" => boolean(format!("({a} is endingwith({b}))")),
+            "matches" => {
+                right.text.as_deref().map_or(Ok(()), check_pattern).map_err(|message| (message, at))?;
+                boolean(format!("({a} is matching({b}))"))
+            }
+            "<" | "<=" | ">" | ">=" => {
+                let (of_left, of_right) = (left.kind, right.kind);
+                let may_be_ordered = of_left.may_be_ordered() && of_right.may_be_ordered();
+                if !may_be_ordered || !of_left.overlaps(of_right) {
+                    return Err((not_ordered(operator, of_left.noun(), of_right.noun()), at));
+                }
+                boolean(format!("(({a}|strict_order({b},\"{operator}\")) {operator} 0)"))
+            }
+            "==" | "!=" => {
+                self.warn_of_unequal(operator, at, left.kind, right.kind);
+                let equal = format!("({a} is strict_equal({b}))");
+                boolean(if operator == "==" { equal } else { format!("(not {equal})") })
+            }
+            "in" => boolean(format!("({a} in {b})")),
+            "+" => {
+                let kind = if left.kind == right.kind { left.kind } else { ValueKind::NumberOrText };
+                let is_sum = matches!(kind, ValueKind::Number | ValueKind::Text);
+                let kind = if is_sum { kind } else { ValueKind::NumberOrText };
+                Translated::new(format!("({a} + {b})"), kind)
+            }
+            "^" | "**" => number(format!("({a} ** {b})")),
+            "%" => number(format!("({a}|strict_remainder({b}))")),
+            "??" => {
+                let source = format!(
+                    "([({a})|default(none),({b})|default(none)]|reject(\"none\")|first|default(none))"
+                );
+                Translated::new(source, ValueKind::Unknown)
+            }
+            _ => number(format!("({a} {operator} {b})")),
+        })
+    }
+
+    /// Notes that a comparison always has the same result. Any value may turn out to be nil.
+    fn warn_of_unequal(&mut self, operator: &str, at: usize, left: ValueKind, right: ValueKind) {
+        if left.overlaps(right) || [left, right].contains(&ValueKind::Nil) {
+            return;
         }
-        _ => number(format!("({a} {operator} {b})")),
+        let always = if operator == "==" { "false" } else { "true" };
+        let (left, right) = (left.noun(), right.noun());
+        let message = format!("`{operator}` compares {left} with {right}, so it is always {always}");
+        self.warnings.push((message, at));
     }
 }
 
 /// Both sides are true or false, which the language checks and minijinja does not.
 fn logic(word: &str, left: &Translated, right: &Translated) -> Translated {
     let strict = |side: &Translated| match side.kind {
-        Kind::Boolean => side.source.clone(),
-        Kind::Other(_) | Kind::Unknown => format!("(({})|strict_bool)", side.source),
+        ValueKind::Boolean => side.source.clone(),
+        _ => format!("(({})|strict_bool)", side.source),
     };
-    Translated { source: format!("({} {word} {})", strict(left), strict(right)), kind: Kind::Boolean }
+    Translated::new(format!("({} {word} {})", strict(left), strict(right)), ValueKind::Boolean)
 }

@@ -4,17 +4,25 @@ use serde_json::json;
 
 fn names() -> Value {
     json!({
-        "code": 503, "name": "web-1", "tags": ["a", "b"], "empty": [], "ok": true, "nothing": null,
+        "code": 503, "name": "web-1", "tags": ["a", "b"], "empty": [], "ok": true, "nothing": null, "five": "5",
         "response": { "status-code": 200, "body": { "items": [{ "id": 7 }] } },
     })
 }
 
-fn translate(source: &str) -> Result<String, CompileError> {
+/// Translates a condition whose names have the given kind; None: that of their values.
+fn translate_with(source: &str, kind: Option<ValueKind>) -> Result<Translation, CompileError> {
     let names = names();
     translate_condition(source, &|name| match names.get(name) {
-        Some(_) => Ok(format!("(x[\"{name}\"]|default(none))")),
+        Some(value) => Ok(BoundName {
+            source: format!("(x[\"{name}\"]|default(none))"),
+            kind: kind.unwrap_or(ValueKind::of(value)),
+        }),
         None => Err(format!("there is no input `{name}`")),
     })
+}
+
+fn translate(source: &str) -> Result<String, CompileError> {
+    translate_with(source, Some(ValueKind::Unknown)).map(|translated| translated.source)
 }
 
 fn eval(source: &str) -> Result<Value, String> {
@@ -48,6 +56,11 @@ fn conditions_mean_what_they_mean_in_expr_lang() {
         "tags[1:] == ['b']",
         "1 + 2 * 3 == 7 and 2 ** 3 ** 2 == 512 and 7 % 4 == 3",
         "-1 < 0 and 2 ^ 3 == 8",
+        "-7 % 3 == -1 and 7 % -3 == 1 and -7.5 % 2 == -1.5",
+        "1 < 1.5 and 'a' < 'b' and 2 >= 2.0 and 'b' > 'a'",
+        "five != 5 and 5 != five and not (five == 5) and five == '5'",
+        "ok != 1 and true != 1 and [true] != [1] and {a: 1} == {'a': 1.0} and {a: 1} != {a: true}",
+        "nothing != 0 and nothing != '' and nothing != false and tags == ['a', 'b'] and tags != ['a']",
         "1_000 == 1e3",
         "int('5\\n') == 5 and float(' 1.5') == 1.5 and string(5) == '5'",
         "lower('A') == 'a' and upper('b') == 'B' and trim(' c ') == 'c'",
@@ -69,7 +82,8 @@ fn a_condition_that_is_neither_true_nor_false_is_an_error() {
     let message = |source: &str| eval(source).expect_err("it is refused");
     assert!(message("code").contains("true or false"), "{}", message("code"));
     assert!(message("code and ok").contains("true or false"));
-    assert!(message("1 + 2").contains("a number or a text, and a condition is true or false"));
+    assert!(message("1 + 2").contains("a number, and a condition is true or false"));
+    assert!(message("code + 2").contains("a number or a text, and a condition is true or false"));
     assert!(message("'yes'").contains("a text, and a condition"));
     assert!(message("tags[0]").contains("true or false"));
 }
@@ -91,6 +105,16 @@ fn what_is_not_translated_is_refused_by_name_and_place() {
         ("code == 1x", "`1x` is not a decimal number"),
         ("code @ 1", "`@` is not a part of an expression"),
         ("", "expected a value"),
+        ("1 <= 2 <= 3", "`<=` follows a comparison: write `a < b and b < c` (line 1, column 8)"),
+        ("code == 1 == true", "`==` follows a comparison"),
+        ("name matches '(a{1000}){1000}'", "is not a regular expression"),
+        ("name matches 'a' and name not matches '('", "is not a regular expression"),
+        ("'5' > 3", "`>` compares two numbers or two texts, not a text and a number: declare a schema"),
+        ("code < nil", "not a value and nil: test first"),
+        ("ok and [1] < [2]", "not a list and a list: compare a part of the value"),
+        ("len(name) > 'a'", "not a number and a text"),
+        ("code % 0 == 0", "`%` divides by zero"),
+        ("name % 2 == 0", "`%` divides two numbers, not a text and a number"),
     ] {
         let message = eval(source).expect_err(source);
         assert!(message.contains(expected), "{source}: {message}");
@@ -99,6 +123,44 @@ fn what_is_not_translated_is_refused_by_name_and_place() {
     assert!(eval(&deep).expect_err("too deep").contains("nested"));
     assert!(eval(&"!".repeat(5_000)).expect_err("too deep").contains("nested"));
     assert!(eval(&"1".repeat(SOURCE_MAX + 1)).expect_err("too long").contains("bytes"));
+}
+
+#[test]
+fn values_of_different_kinds_have_no_order() {
+    for (source, expected) in [
+        (
+            "five > 100",
+            "`>` compares two numbers or two texts, not a text and a number: declare a schema for the value",
+        ),
+        ("100 <= five", "`<=` compares two numbers or two texts, not a number and a text: declare a schema"),
+        ("nothing < 1", "not nil and a number: test first that the value is there"),
+        ("ok >= 1", "not true or false and a number"),
+        ("tags < 'z'", "not a list and a text"),
+        ("response > 1", "not a map and a number"),
+    ] {
+        let message = eval(source).expect_err(source);
+        assert!(message.contains(expected), "{source}: {message}");
+        let message = translate_with(source, None).expect_err(source).message;
+        assert!(message.contains(expected), "the kinds are known before: {source}: {message}");
+    }
+    assert_eq!(eval("nothing != nil and nothing < 1"), Ok(json!(false)), "the repair of the message");
+    assert_eq!(eval("int(five) > 100"), Ok(json!(false)));
+}
+
+#[test]
+fn a_comparison_that_is_always_the_same_is_a_warning() {
+    let warnings = |source: &str| -> Vec<String> {
+        let translated = translate_with(source, None).expect("a condition");
+        translated.warnings.iter().map(ToString::to_string).collect()
+    };
+    let expected = "`==` compares a text with a number, so it is always false (line 1, column 6)";
+    assert_eq!(warnings("five == 5"), [expected]);
+    assert_eq!(warnings("ok and code != '503'").len(), 1);
+    for source in
+        ["five == '5'", "nothing == 5", "code == nil", "code + 1 == 5", "response.body == 5", "1 == 1.5"]
+    {
+        assert_eq!(warnings(source), [""; 0], "{source}");
+    }
 }
 
 #[test]

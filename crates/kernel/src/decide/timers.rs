@@ -34,15 +34,10 @@ pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
             _ => Err(Rejected::NotWaiting { run, why: "it is not delayed" }),
         },
         Timer::Routing { run } => match d.run(run)?.state {
-            RunState::Waiting { until, .. } => {
+            RunState::Waiting { until, ref target } => {
                 check_passed(d, until)?;
-                fail_run(
-                    d,
-                    run,
-                    codes::ROUTING_TIMEOUT,
-                    "the awaited route did not become ready in time",
-                    None,
-                )
+                let message = format!("the awaited route {target} did not become ready in time");
+                fail_run(d, run, codes::ROUTING_TIMEOUT, &message, None)
             }
             _ => Err(Rejected::NotWaiting { run, why: "no route is awaited" }),
         },

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use windlass_dialects::Diagnostic;
 use windlass_dialects::plan::{
-    ActionLookup, ActionRef, NoActions, PlanDocument, RegisteredAction, is_plan, read_plan,
+    ActionLookup, ActionRef, PlanDocument, RegisteredAction, is_plan, read_plan, read_stored_plan,
 };
 use windlass_store::{DefinitionId, Registry as _, StoreError, StoredDefinition, Tenant};
 
@@ -42,7 +42,7 @@ impl Plans {
             return Ok(known);
         }
         let (source, bytes) = (definition.source.clone(), definition.source.len());
-        let read = move || read_plan(&source, &NoActions);
+        let read = move || read_stored_plan(&source);
         let read = app.compiling.run(&definition.tenant, bytes, read).await?;
         let document = read.map_err(|found| Problem::definition(found.iter()))?;
         let document = Arc::new(document);

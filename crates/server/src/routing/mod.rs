@@ -15,7 +15,6 @@ use crate::hub::Listener;
 use crate::passes::{BackgroundWork, PASS_EVERY, run_passes};
 use crate::problem::Problem;
 use reqwest::Client;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,12 +162,13 @@ impl Router {
     }
 }
 
-/// Returns the sandbox or route group that a step waits for; None if it waits for nothing that could become ready.
+/// Returns the sandbox or route group that a step waits for; None if it waits for nothing that could become ready. A step
+/// whose target is not one starts, and its worker reports what is wrong with the target.
 fn key_of(route: &AwaitedRoute) -> Option<TargetKey> {
     let RunState::Waiting { target, .. } = &route.state.state else { return None };
-    let name = |field: &str| target.get(field).and_then(Value::as_str).map(str::to_owned);
-    let sandbox = name("sandbox").map(|name| (TargetKind::Sandbox, name));
-    let (kind, name) = sandbox.or_else(|| Some((TargetKind::RouteGroup, name("routeGroup")?)))?;
+    let target = windlass_protocol::RoutingTarget::read(target).ok()?;
+    let sandbox = target.sandbox.map(|name| (TargetKind::Sandbox, name));
+    let (kind, name) = sandbox.or_else(|| Some((TargetKind::RouteGroup, target.route_group?)))?;
     Some((route.tenant.clone(), kind, name))
 }
 

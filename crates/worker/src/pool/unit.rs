@@ -5,7 +5,7 @@ use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
 use crate::keychain::{self, LOCKED};
-use crate::node::{Ask, NodeDesk, STATE};
+use crate::node::{Ask, NodeDesk, STATE, whole};
 use crate::pipeline::{Call as ToolCall, CallResult, Next, Run};
 use crate::session::Input;
 use crate::tools::{self, Desk, Kit};
@@ -231,7 +231,11 @@ async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Res
     if run.keychain().is_empty() {
         return Ok(());
     }
-    let (keys, work) = (run.keychain().to_vec(), run.work().clone());
+    let (keys, mut work) = (run.keychain().to_vec(), run.work().clone());
+    // Its templates read inputs, which are a reference if they are large.
+    if windlass_artifact::key(&work.scope.workload).is_some() {
+        work.scope.workload = Arc::new(whole(&desk.kit, &work.scope.workload).await?);
+    }
     desk.keychain = keychain::resolve(&keys, &work, desk, halt).await?;
     run.unlock(desk.keychain.clone());
     Ok(())

@@ -50,14 +50,8 @@ pub(super) async fn run(work: Work, mut channels: UnitChannels, mut halt: Halt) 
 /// Opens the secrets that parameters are bound to: an execution without one of them does not begin, and the outputs of all
 /// steps are searched for all of them. Each step opens those that it reads again.
 async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
-    let inputs = match windlass_artifact::key(&work.scope.workload) {
-        None => Some(Value::clone(&work.scope.workload)),
-        Some(key) => {
-            let loaded = kit.claim.load(vec![key.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
-            loaded.and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        }
-    };
-    let bound = inputs.as_ref().and_then(|inputs| inputs.get(PlanStep::SECRET_NAMES)?.as_object());
+    let inputs = crate::node::whole(kit, &work.scope.workload).await?;
+    let bound = inputs.get(PlanStep::SECRET_NAMES).and_then(Value::as_object);
     for (param, name) in bound.into_iter().flatten() {
         if let Err(mut failed) = kit.keeper.open(name.as_str().unwrap_or_default()).await {
             failed.message = format!("parameter `{param}`: {}", failed.message);

@@ -29,7 +29,7 @@ const PART: u64 = 4 << 20;
 pub struct RunPlan {
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// A parameter; VALUE is a string if the plan declares one or it is not JSON, else JSON
+    /// A parameter; VALUE is a string if the plan declares one or no schema, or if it is not JSON, else JSON
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// A parameter whose value is a stored secret
@@ -62,6 +62,9 @@ impl RunPlan {
             return Err(Usage::new("plans run on workers of a server, and none uses this data folder")
                 .hint(hint)
                 .into());
+        }
+        if let Some(folder) = &self.output_dir {
+            prepare(folder)?;
         }
         let plan = self.plan(client)?;
         let mut spec = Map::from_iter([("planID".to_owned(), plan["id"].clone())]);
@@ -106,8 +109,7 @@ impl RunPlan {
         let mut params = Map::new();
         for given in &self.params {
             let (name, value) = pair("--param", given)?;
-            let schema = declared.iter().find(|param| param["name"] == name).map(|param| &param["schema"]);
-            let is_text = schema.is_some_and(|schema| schema["type"] == "string");
+            let is_text = declared.iter().find(|param| param["name"] == name).is_some_and(is_text);
             let parsed = if is_text { None } else { serde_json::from_str(value).ok() };
             params.insert(name.to_owned(), parsed.unwrap_or_else(|| value.into()));
         }
@@ -117,6 +119,14 @@ impl RunPlan {
     fn secrets(&self) -> Result<Map<String, Value>, Usage> {
         let pairs = self.secrets.iter().map(|given| pair("--param-secret", given));
         pairs.map(|pair| pair.map(|(name, secret)| (name.to_owned(), secret.into()))).collect()
+    }
+}
+
+/// Returns whether values of a parameter are texts. Without a schema they are, unless its default is another value.
+fn is_text(param: &Value) -> bool {
+    match param.get("schema") {
+        Some(schema) => schema["type"] == "string",
+        None => param.get("default").is_none_or(Value::is_string),
     }
 }
 
@@ -167,9 +177,16 @@ fn report(ended: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Creates the folder for outputs and checks that files can be written to it, before an execution is started for them.
+fn prepare(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let probe = folder.join(format!(".windlass-{}", std::process::id()));
+    let written = File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
+    written.with_context(|| format!("cannot write to {}", folder.display()))
+}
+
 /// Writes each output of the plan to a file of its name.
 fn download(client: &Client, ended: &Value, folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for output in ended["status"]["outputs"].as_array().into_iter().flatten() {
         let name = text(output, "name");
         // Names of outputs are identifiers; the server is another program.

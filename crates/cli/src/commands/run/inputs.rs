@@ -3,7 +3,7 @@
 use crate::exit::Usage;
 use crate::progress::say;
 use serde_json::{Map, Value, json};
-use windlass_dialects::{Compiled, SECRETS, name_hint};
+use windlass_dialects::{Compiled, SECRETS, is_text_input, name_hint};
 use windlass_kernel::overlay;
 
 #[derive(Debug, clap::Args)]
@@ -86,10 +86,8 @@ impl<'d> Declared<'d> {
 
     /// Returns whether the input is a string, by its declared type or else by its default.
     fn is_text(&self, name: &str) -> bool {
-        match self.property(name).and_then(|property| property.get("type")) {
-            Some(declared) => declared == "string",
-            None => self.defaults.get(name).is_some_and(Value::is_string),
-        }
+        let declared = self.property(name).and_then(is_text_input);
+        declared.unwrap_or_else(|| self.defaults.get(name).is_some_and(Value::is_string))
     }
 
     fn names(&self) -> Vec<&'d str> {

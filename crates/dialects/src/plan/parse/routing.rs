@@ -19,6 +19,11 @@ pub(super) fn routing(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> O
                 _ => RoutingKind::RoutingKey,
             };
             let name = reader.limited(&entry.value, &format!("`{}` of {what}", entry.key), NAME_MAX)?;
+            if kind != RoutingKind::RoutingKey && !windlass_protocol::is_group_name(&name) {
+                let message = format!("`{}` of {what} cannot be `{name}`", entry.key);
+                let hint = "use 1 to 64 letters, digits, `.`, `_` and `-`".to_owned();
+                reader.error("E0190", &first_line(&entry.value), message, hint);
+            }
             Some(Routing { kind, name: RoutingName::Literal(name) })
         }
         (None, Some(by_ref)) => {

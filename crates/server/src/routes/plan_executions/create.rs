@@ -1,15 +1,16 @@
 //! New executions of plans. All problems of a request are reported at once.
 
+use super::request::{add_unreported, take_wrong_fields};
 use super::{PlanExecution, PlanExecutionSpec, TAG, load};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::{collect, is_json, parse, parse_blocking};
+use crate::body::{collect, is_json, parse_blocking};
 use crate::ids;
 use crate::plans::placement::PlacementRequest;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::executions::key::{key, of_json};
 use crate::routes::executions::{ExecutionOptions, Trigger, begin_version};
-use crate::routes::plans::{StoredPlan, find_plan, server_fields};
+use crate::routes::plans::{StoredPlan, find_plan};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::versions::Version;
 use axum::Json;
@@ -49,10 +50,11 @@ pub(super) async fn create_plan_execution(
     let (parts, body) = request.into_parts();
     is_json(&parts.headers)?;
     let bytes = collect(body, &app).await?;
-    refuse(server_fields(&parse::<Value>(&bytes)?))?;
-    let NewPlanExecution { spec } = parse_blocking(&app, bytes.clone()).await?;
-    let (workflow, plan) = named_plan(&app, &caller, &spec).await?;
-    let runner = check(&app, &caller, &plan, &spec).await?;
+    let mut body: Value = parse_blocking(&app, bytes.clone()).await?;
+    let wrong = take_wrong_fields(&mut body);
+    let NewPlanExecution { spec } =
+        serde_json::from_value(body).map_err(|error| Problem::invalid("spec", error.to_string()))?;
+    let (workflow, runner) = check(&app, &caller, &spec, wrong).await?;
     let key = key(&parts.headers, || of_json(&bytes))?;
     let mut origin = Trigger::of(&caller).origin(&caller, workflow, key);
     origin.options.runner = Some(runner);
@@ -72,49 +74,58 @@ fn inputs(spec: &PlanExecutionSpec) -> Map<String, Value> {
     inputs
 }
 
+/// Returns the plan that a request names, or what is wrong with the name.
 async fn named_plan(
     app: &App,
     caller: &Caller,
     spec: &PlanExecutionSpec,
-) -> Result<(WorkflowId, StoredPlan), Problem> {
+) -> Result<Result<(WorkflowId, StoredPlan), Detail>, Problem> {
     let Some(text) = spec.plan_id.as_deref().filter(|text| !text.is_empty()) else {
-        return Err(Problem::invalid("spec.planID", "is required"));
+        return Ok(Err(Detail::new("spec.planID", "is required")));
     };
-    let unknown = || Problem::invalid("spec.planID", Problem::not_found("plan", text).message);
-    let id = ids::plan(text).map_err(|_| unknown())?;
-    let plan = find_plan(app, caller, id).await?.ok_or_else(unknown)?;
-    Ok((id, plan))
+    let found = match ids::plan(text) {
+        Ok(id) => find_plan(app, caller, id).await?.map(|plan| (id, plan)),
+        Err(_) => None,
+    };
+    Ok(found.ok_or_else(|| Detail::new("spec.planID", Problem::not_found("plan", text).message)))
 }
 
-/// Checks everything but the id of the plan, and returns the placement of the execution.
+/// Checks the fields that could be read, and returns the plan and the placement of the execution. `wrong` are the others.
 async fn check(
     app: &Arc<App>,
     caller: &Caller,
-    plan: &StoredPlan,
     spec: &PlanExecutionSpec,
-) -> Result<Runner, Problem> {
-    let mut wrong = undeclared(plan, spec);
-    wrong.extend(misfits(app, caller, plan, spec).await?);
-    wrong.extend(missing_secrets(app, caller, spec).await?);
+    mut wrong: Vec<Detail>,
+) -> Result<(WorkflowId, Runner), Problem> {
+    let (workflow, plan) = match named_plan(app, caller, spec).await? {
+        Ok(named) => named,
+        Err(detail) => {
+            add_unreported(&mut wrong, vec![detail]);
+            add_unreported(&mut wrong, missing_secrets(app, caller, spec).await?);
+            return Err(refusal(wrong));
+        }
+    };
+    let mut found = undeclared(&plan, spec);
+    found.extend(misfits(app, caller, &plan, spec).await?);
+    found.extend(missing_secrets(app, caller, spec).await?);
     let request = PlacementRequest {
         plan: &plan.document,
         cluster: spec.cluster.as_deref(),
         runner: spec.runner.as_deref(),
         params: &spec.params,
     };
-    let group = request.runner(app, &caller.tenant, &mut wrong);
-    let cluster = request.cluster(app, &caller.tenant, &mut wrong).await?;
-    refuse(wrong)?;
+    let group = request.runner(app, &caller.tenant, &mut found);
+    let cluster = request.cluster(app, &caller.tenant, &mut found).await?;
+    add_unreported(&mut wrong, found);
     match group {
-        Some(group) => Ok(Runner { group, cluster }),
-        None => Err(Problem::internal("a runner group is neither wrong nor known")),
+        Some(group) if wrong.is_empty() => Ok((workflow, Runner { group, cluster })),
+        _ => Err(refusal(wrong)),
     }
 }
 
-fn refuse(wrong: Vec<Detail>) -> Result<(), Problem> {
-    let Some(first) = wrong.first() else { return Ok(()) };
-    let message = format!("`{}`: {}", first.path, first.message);
-    Err(Problem { details: wrong, ..Problem::bad_request(message) })
+fn refusal(wrong: Vec<Detail>) -> Problem {
+    let message = wrong.first().map(|first| format!("`{}`: {}", first.path, first.message));
+    Problem { details: wrong, ..Problem::bad_request(message.unwrap_or_default()) }
 }
 
 /// Returns names that the plan does not declare.

@@ -6,6 +6,7 @@ mod live;
 mod logs;
 mod outputs;
 pub(super) mod ranged;
+mod request;
 
 use super::executions::view_execution;
 use super::shared::Refusals;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_dialects::SECRETS;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, Input};
 use windlass_views::{ExecutionView, Sources, execution_id, response};
@@ -84,23 +84,19 @@ impl PlanExecution {
         }
         let origin = &loaded.stored.origin;
         let runner = origin.options.runner.clone();
+        // The view has the form of this response, without its placement.
+        let mut take = |of: &str| shown.view.get_mut(of).map(Value::take).unwrap_or_default();
+        let (mut bound, status) = (take("spec"), take("status"));
+        let mut take = |of: &str| bound.get_mut(of).map(Value::take).unwrap_or_default();
         let spec = PlanExecutionSpec {
             plan_id: origin.workflow.map(ids::format_plan),
             cluster: runner.as_ref().and_then(|runner| runner.cluster.clone()),
             runner: runner.map(|runner| runner.group),
-            ..bound(&shown)
+            params: serde_json::from_value(take("params")).unwrap_or_default(),
+            secrets: serde_json::from_value(take("secrets")).unwrap_or_default(),
         };
-        // The view has the form of this response, without its placement.
-        let status = shown.view.get_mut("status").map(Value::take).unwrap_or_default();
         Some(PlanExecution { id: execution_id(loaded.facts.execution), spec, status })
     }
-}
-
-/// Returns parameters and secrets as the caller gave them.
-fn bound(shown: &ExecutionView) -> PlanExecutionSpec {
-    let mut params = shown.inputs.as_object().cloned().unwrap_or_default();
-    let secrets = params.remove(SECRETS).and_then(|names| serde_json::from_value(names).ok());
-    PlanExecutionSpec { params, secrets: secrets.unwrap_or_default(), ..PlanExecutionSpec::default() }
 }
 
 /// Reads an execution of a plan of the caller's tenant.

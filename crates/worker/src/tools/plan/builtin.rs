@@ -7,7 +7,7 @@ use crate::failure::{failure, invalid};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use serde_json::{Map, Value, json};
-use windlass_expr::{Expr, literal, translate_condition};
+use windlass_expr::{BoundName, Expr, ValueKind, literal, translate_condition};
 use windlass_protocol::{Failure, codes};
 
 /// Headers of requests and answers that are not captured.
@@ -79,12 +79,15 @@ pub(super) fn check(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<
     let read: Map<String, Value> =
         values.into_iter().filter(|(name, _)| !OF_CHECK.contains(&name.as_str())).collect();
     let bind = |name: &str| match read.contains_key(name) {
-        true => Ok(format!("inputs[{}]", literal(&json!(name)))),
+        true => {
+            let source = format!("inputs[{}]", literal(&json!(name)));
+            Ok(BoundName { source, kind: ValueKind::Unknown })
+        }
         false => Err(format!("there is no input `{name}`")),
     };
     let refused = |why: String| failure(codes::EXPRESSION_ERROR, format!("bad expression `{source}`: {why}"));
     let translated = translate_condition(&source, &bind).map_err(|error| refused(error.to_string()))?;
-    let expr = Expr::compile(&translated).map_err(|error| refused(error.to_string()))?;
+    let expr = Expr::compile(&translated.source).map_err(|error| refused(error.to_string()))?;
     let scope = Map::from_iter([("inputs".to_owned(), Value::Object(read.clone()))]);
     let holds = expr.truthy(&scope).map_err(|error| refused(error.to_string()))?;
     let mut result = json!({ "check": name });
@@ -133,5 +136,7 @@ mod tests {
         assert_eq!(failed["error"]["attrs"], json!({ "code": 503 }));
         assert!(checked("nope == 1").expect_err("a failure").contains("there is no input `nope`"));
         assert!(checked("code").expect_err("a failure").contains("true or false"));
+        let message = checked("code > '100'").expect_err("a failure");
+        assert!(message.contains("not a number and a text: declare a schema"), "{message}");
     }
 }

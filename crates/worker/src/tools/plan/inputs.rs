@@ -52,10 +52,10 @@ pub(super) async fn resolve(
                 Some(InputValue::Inline(value.clone()))
             }
             Binding::Unbound => None,
-            Binding::Ref { from, drill, .. } => {
-                let source =
-                    config.get(PlanStep::SOURCES).and_then(|sources| sources.get(&input.name)?.get(0));
-                referenced(input, from, drill, source, desk).await?
+            Binding::Ref { from, drill, default, .. } => {
+                let source = PlanStep::source(config, &input.name);
+                let found = referenced(input, from, drill, source, desk).await?;
+                found.or_else(|| default.clone().map(InputValue::Inline))
             }
         };
         let Some(value) = found else {

@@ -60,22 +60,8 @@ async fn run_step(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Fai
 }
 
 fn routing(config: &Map<String, Value>) -> Result<Option<RoutingTarget>, Box<Failure>> {
-    let Some(target) = config.get(PlanStep::ROUTING).filter(|target| !target.is_null()) else {
-        return Ok(None);
-    };
-    let read: Result<RoutingTarget, _> = serde_json::from_value(target.clone());
-    let named = |target: &RoutingTarget| {
-        [&target.sandbox, &target.route_group, &target.routing_key]
-            .iter()
-            .filter(|name| name.is_some())
-            .count()
-    };
-    match read {
-        Ok(target) if named(&target) == 1 => Ok(Some(target)),
-        _ => Err(invalid(format!(
-            "the routing context is an object with `sandbox`, `routeGroup` or `routingKey`, not {target}"
-        ))),
-    }
+    let Some(target) = config.get(PlanStep::ROUTING) else { return Ok(None) };
+    RoutingTarget::read(target).map(Some).map_err(invalid)
 }
 
 async fn run_program(
