@@ -18,9 +18,6 @@ use windlass_store::{
     Workers as _, WorkflowId,
 };
 
-/// Code of the failure of a unit that asks for something which its definition does not name.
-pub(crate) const DENIED: &str = "PERMISSION_DENIED";
-
 #[derive(Debug)]
 pub(crate) struct FolderResources {
     pub vault: Arc<SharedVault>,
@@ -87,7 +84,7 @@ impl FolderResources {
     fn inputs(&self, tenant: &Tenant, unit: &RequestingUnit) -> Result<Arc<Value>, Box<Failure>> {
         let Some(key) = windlass_artifact::key(&unit.inputs) else { return Ok(unit.inputs.clone()) };
         let read = self.artifacts.fetch_missing(tenant, key).and_then(|()| self.artifacts.value(tenant, key));
-        let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
+        let read = read.map_err(|error| not_read(&error))?;
         Ok(read.unwrap_or_default())
     }
 
@@ -97,7 +94,7 @@ impl FolderResources {
             return Ok(());
         }
         let owns = self.rows().owns_artifact(unit.execution, key);
-        match owns.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))? {
+        match owns.map_err(|error| not_read(&error))? {
             true => Ok(()),
             false => Err(other_artifact(key)),
         }
@@ -185,7 +182,7 @@ pub(crate) fn other_artifact(key: &str) -> Box<Failure> {
 }
 
 fn denied(message: String) -> Box<Failure> {
-    Box::new(Failure::new(ErrorClass::Policy, DENIED, message))
+    Box::new(Failure::new(codes::PERMISSION_DENIED, message))
 }
 
 fn memory(stored: StoredMemory) -> Result<Memory, Box<Failure>> {

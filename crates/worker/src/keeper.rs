@@ -341,7 +341,10 @@ mod tests {
             large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).await.unwrap();
         }
         assert_eq!(large.open("one-value-more").await.unwrap_err().code, "SECRET_LIMIT");
-        assert_eq!(keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code, "SECRET_LIMIT");
+        assert_eq!(
+            keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code,
+            "SECRET_LIMIT"
+        );
     }
 
     #[tokio::test]

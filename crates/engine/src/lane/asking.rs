@@ -12,7 +12,7 @@ use std::sync::Arc;
 use windlass_kernel::net::Work;
 use windlass_kernel::{Execution, ExecutionId};
 use windlass_protocol as protocol;
-use windlass_protocol::{CHILD_KIND, Failure, Outcome, Pipeline, ResourceAsk, ResourceReply, Tool};
+use windlass_protocol::{CHILD_KIND, Failure, Outcome, Pipeline, ResourceAsk, ResourceReply, Tool, codes};
 use windlass_store::{Entry, StoredMemory, WHOLE, Write};
 
 /// Tools of which a task uses the memory of its workflow.
@@ -180,7 +180,7 @@ fn check_child(spec: Option<&Value>, definition: &Value) -> Result<(), Box<Failu
 }
 
 pub(super) fn denied(message: String) -> Failure {
-    Failure::new(protocol::ErrorClass::Policy, "PERMISSION_DENIED", message)
+    Failure::new(codes::PERMISSION_DENIED, message)
 }
 
 #[cfg(test)]

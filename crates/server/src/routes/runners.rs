@@ -9,7 +9,6 @@ use crate::auth::{Caller, Permission};
 use crate::body::collect_up_to;
 use crate::problem::{Problem, Refused};
 use crate::remote::{NewRunner, session_key};
-use crate::resources::DENIED;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -19,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_protocol::{
     CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, PROTOCOL_VERSION, Registered, Reply, ReplyBatch, ResourceAsk, ResourceReply,
+    OrdersRequest, PROTOCOL_VERSION, Registered, Reply, ReplyBatch, ResourceAsk, ResourceReply, codes,
 };
 
 const TAG: &str = "workers";
@@ -138,7 +137,7 @@ fn describe(call: &Call) -> Option<RefusedCall> {
 /// Returns whether a worker asked for something that its unit may not have.
 fn is_denied(reply: Option<&Reply>) -> bool {
     let Some(Reply::Resource(reply)) = reply else { return false };
-    matches!(&**reply, ResourceReply::Failed(failure) if failure.code == DENIED)
+    matches!(&**reply, ResourceReply::Failed(failure) if failure.has_code(codes::PERMISSION_DENIED))
 }
 
 fn carries_bytes(call: &Call) -> bool {

@@ -8,7 +8,7 @@ use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
 use crate::problem::{Problem, ProblemCode};
 use crate::remote::session_key;
-use crate::resources::{DENIED, other_artifact};
+use crate::resources::other_artifact;
 use axum::Json;
 use axum::body::Body as RequestBody;
 use axum::extract::{Path, Request, State};
@@ -103,7 +103,7 @@ async fn get_worker_artifact(
         };
     }
     let reply = holder.ask(&app, ResourceAsk::GetArtifactFile { key: key.clone() }).await?;
-    if matches!(&reply, ResourceReply::Failed(failure) if failure.code == DENIED) {
+    if matches!(&reply, ResourceReply::Failed(failure) if failure.has_code(codes::PERMISSION_DENIED)) {
         holder.note_refused(&app, &caller, &key);
     }
     let ResourceReply::Artifact(Some(Body {

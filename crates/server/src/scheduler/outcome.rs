@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_timeout_is_a_failure_with_its_own_words() {
-        let failed = failed(json!({ "errors": [{ "code": codes::EXECUTION_TIMEOUT.name(), "message": "x" }] }));
+        let failed =
+            failed(json!({ "errors": [{ "code": codes::EXECUTION_TIMEOUT.name(), "message": "x" }] }));
         assert_eq!(failed.outcome, RunOutcome::Failed);
         assert_eq!(failed.result.error_text.as_deref(), Some("execution timed out after 5s"));
     }

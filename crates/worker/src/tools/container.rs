@@ -71,7 +71,7 @@ pub(super) fn read_result(engine: &str, mut ended: Ended) -> Result<Value, Box<F
     let (stderr, _) = ended.err.text(ERROR_TAIL_MAX);
     let reason = engine_reason(&stderr).map_or_else(|| "it gave no reason".to_owned(), shown);
     let message = format!("{engine} could not run the container (exit code {ENGINE_FAILED}): {reason}");
-    let mut failed = failure(ErrorClass::Unknown, "CONTAINER_ENGINE_FAILED", message);
+    let mut failed = failure(codes::CONTAINER_ENGINE_FAILED, message);
     failed.details = json!({ "exit_code": ENGINE_FAILED, "stderr": stderr });
     Err(failed)
 }

@@ -115,7 +115,7 @@ impl Program<'_> {
     /// definition decides about another try.
     fn end_unknown(&self, error: &io::Error) -> Box<Failure> {
         let message = format!("the command of {} ran, and its result is unknown: {error}", self.tool);
-        failure(ErrorClass::Unknown, "RESULT_UNKNOWN", message)
+        failure(codes::RESULT_UNKNOWN, message)
     }
 
     fn refused(&self, error: &io::Error) -> Box<Failure> {
