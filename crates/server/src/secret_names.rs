@@ -33,7 +33,7 @@ pub(crate) fn find_secret(unit: &RequestingUnit, inputs: &Value, wanted: &str) -
         let bound = inputs.get(PlanStep::SECRET_NAMES).and_then(Value::as_object);
         search.is_named = bound.into_iter().flatten().any(|(_, name)| name == wanted);
     }
-    if let Some(Ok(pipeline)) = unit.spec.as_deref().map(|spec| Pipeline::deserialize(spec)) {
+    if let Some(Ok(pipeline)) = unit.spec.as_deref().map(Pipeline::deserialize) {
         search.pipeline(&pipeline);
     }
     unit.reads.iter().for_each(|spec| search.results(spec));

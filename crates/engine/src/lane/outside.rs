@@ -8,7 +8,7 @@ use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::groups::{GroupKey, Route};
 use super::queue::{Queued, QueuedWork};
 use super::sessions::{Outside, report_input};
-use crate::wake::{Answer, Effect, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
+use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
@@ -122,9 +122,7 @@ impl<R> Lane<R> {
         else {
             return false;
         };
-        self.close_outside(closed);
-        self.sessions.remove(closed);
-        self.effects.push(Effect::SessionOver(closed));
+        self.close_idle(closed);
         true
     }
 

@@ -134,6 +134,13 @@ impl<R> Lane<R> {
         self.answer_verdict(reply, protocol::Verdict::Accepted);
     }
 
+    /// Closes the session of a worker outside of this process that has no work.
+    pub(super) fn close_idle(&mut self, id: protocol::SessionId) {
+        self.close_outside(id);
+        self.sessions.remove(id);
+        self.effects.push(Effect::SessionOver(id));
+    }
+
     /// Handles one unit that is lost.
     pub(super) fn lost(&mut self, unit: protocol::Unit, loss: Loss) {
         let Some(held) = self.sessions.held_mut(unit).cloned() else { return };

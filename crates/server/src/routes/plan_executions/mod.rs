@@ -27,7 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, Input};
-use windlass_views::{ExecutionView, Sources, execution_id, response};
+use windlass_views::{Sources, execution_id, response};
 
 const TAG: &str = super::plans::TAG;
 
