@@ -218,6 +218,7 @@ tools! {
             field("timeout", "Seconds for the call, or `{connect, read}`"),
             field("follow_redirects", "True by default, up to 10"),
             field("max_response_bytes", "A larger response fails the task"),
+            field("any_status", "A response with any status is a result, not only one with 2xx"),
             field("response_mapping", "A JSONPath into the response, or a map of names to JSONPaths"),
         ],
         ..ToolRow::USUAL

@@ -233,21 +233,19 @@ mod tests {
 
     #[test]
     fn a_name_that_follows_from_other_values_is_computed() {
+        let find = |spec: Value, reads: Vec<Value>| find_secret(&unit(spec, reads), &json!({}), "x");
+        let spec = |kind: &str, config: Value| json!({ "tasks": [task(kind, config)] });
+        // Results of these tasks are handles, so they count where a later step reads them, too.
         for spec in [
-            json!({ "tasks": [task("secrets", json!({ "name": "{{ ctx.name }}" }))] }),
-            json!({ "tasks": [task("http", json!({ "auth": "{{ args.auth }}" }))] }),
-            json!({ "tasks": [task("playbook", json!({ "path": "other" }))] }),
+            spec("secrets", json!({ "name": "{{ ctx.name }}" })),
+            spec("playbook", json!({ "path": "other" })),
         ] {
-            assert_eq!(
-                find_secret(&unit(spec.clone(), Vec::new()), &json!({}), "x"),
-                Naming::Computed,
-                "{spec}"
-            );
-            assert_eq!(
-                find_secret(&unit(json!({ "tasks": [] }), vec![spec]), &json!({}), "five"),
-                Naming::Computed
-            );
+            assert_eq!(find(spec.clone(), Vec::new()), Naming::Computed, "{spec}");
+            assert_eq!(find(json!({ "tasks": [] }), vec![spec]), Naming::Computed);
         }
+        let authorised = spec("http", json!({ "auth": "{{ args.auth }}" }));
+        assert_eq!(find(authorised.clone(), Vec::new()), Naming::Computed);
+        assert_eq!(find(json!({ "tasks": [] }), vec![authorised]), Naming::NotNamed);
         assert_eq!(find_secret(&RequestingUnit::default(), &json!({}), "x"), Naming::NotNamed);
     }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -70,6 +71,9 @@ struct Link {
     config: Arc<LinkConfig>,
     /// The session that calls are made under.
     session: Arc<Mutex<Option<String>>>,
+    /// Number of the newest registration. The answer to an earlier one, which was repeated because it was late, opens a
+    /// session that must take no work: its orders would not be followed.
+    registrations: Arc<AtomicU64>,
     watch: LinkWatch,
 }
 
@@ -87,7 +91,13 @@ pub fn connect(config: LinkConfig, watch: LinkWatch) -> io::Result<Port> {
     artifacts::prepare_folder(&config.downloads)?;
     let client =
         reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).build().map_err(io::Error::other)?;
-    let link = Link { client, config: Arc::new(config), session: Arc::default(), watch };
+    let link = Link {
+        client,
+        config: Arc::new(config),
+        session: Arc::default(),
+        registrations: Arc::default(),
+        watch,
+    };
     // Unbounded, because the worker's thread must not wait. Each unit of a worker has few calls on their way.
     let (calls, received) = mpsc::unbounded_channel::<(Call, ReplyTo)>();
     tokio::spawn(link.clone().send_in_order(received));
@@ -147,12 +157,21 @@ impl Link {
         let LinkConfig { group, cluster, release, .. } = (*self.config).clone();
         let Register { worker, slots, .. } = register;
         let new = NewSession { protocol: PROTOCOL_VERSION, release, worker, group, cluster, slots };
+        let number = self.registrations.fetch_add(1, Ordering::SeqCst) + 1;
         match self.post::<OpenedSession>("register", &new).await {
             Ok(OpenedSession { session, registered }) => {
-                self.set_session(Some(session.clone()));
-                (self.watch)(LinkNews::Registered);
-                reply(Reply::Registered(registered));
-                self.pass_orders(session, reply).await;
+                let leave = CallBatch { session, calls: vec![Call::Leave(registered.session)] };
+                if self.registrations.load(Ordering::SeqCst) == number {
+                    let session = leave.session.clone();
+                    self.set_session(Some(session.clone()));
+                    (self.watch)(LinkNews::Registered);
+                    reply(Reply::Registered(registered));
+                    self.pass_orders(session, number, reply).await;
+                }
+                if self.registrations.load(Ordering::SeqCst) != number {
+                    // If the server does not answer, the lease of the session ends by itself.
+                    let _ = self.post::<ReplyBatch>("calls", &leave).await;
+                }
             }
             // The worker registers again by itself.
             Err(RequestError::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
@@ -165,11 +184,11 @@ impl Link {
         }
     }
 
-    async fn pass_orders(&self, session: String, mut reply: ReplyTo) {
+    /// Passes orders on until another registration begins.
+    async fn pass_orders(&self, session: String, number: u64, mut reply: ReplyTo) {
         let request = OrdersRequest { session };
         let mut again = AGAIN;
-        // Another registration has another session.
-        while self.session().as_ref() == Some(&request.session) {
+        while self.registrations.load(Ordering::SeqCst) == number {
             match self.post::<OrderList>("orders", &request).await {
                 Ok(OrderList { orders }) => {
                     again = AGAIN;

@@ -145,6 +145,24 @@ fn pln_33_a_failure_of_the_container_engine_is_reported_with_its_reason() {
 }
 
 #[test]
+fn pln_33_the_container_engine_has_the_home_of_the_worker_and_the_program_that_of_the_step() {
+    let place = planning(&json!({ "steps": [
+        { "id": "a", "action": "run-image", "args": { "values": { "image": "alpine:3" } } },
+    ] }));
+    let bin = place.path("bin");
+    fs::create_dir(&bin).expect("a folder");
+    place.write("bin/podman", "#!/bin/sh\n[ \"$1\" = run ] || exit 0\necho \"home $HOME\"\necho \"$@\"\n");
+    fs::set_permissions(bin.join("podman"), fs::Permissions::from_mode(0o755)).expect("an executable");
+    let home = place.path("worker-home").display().to_string();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let run = place.variable("PATH", &path).variable("HOME", &home).run(&[], 0);
+    let log = find(&run, "a")["logs"][0]["value"].as_str().expect("a text");
+    assert!(log.starts_with(&format!("home {home}\n")), "{log}");
+    assert!(log.contains("steps/a/home --env TMPDIR="), "{log}");
+    assert!(log.contains("--env WINDLASS_ATTEMPT "), "{log}");
+}
+
+#[test]
 fn a_step_that_kills_its_supervisor_has_an_unknown_result() {
     let run = planning(&json!({ "steps": [step("a", "echo begun; sleep 0.5; kill -9 $PPID; sleep 600")] }))
         .run(&[], 1);
@@ -155,26 +173,18 @@ fn a_step_that_kills_its_supervisor_has_an_unknown_result() {
 }
 
 #[test]
-fn a_step_sees_how_often_its_work_has_begun() {
+fn a_step_of_a_plan_sees_how_often_its_work_has_begun() {
     let place = Place::new();
     let (seen, go) = (place.path("seen").display().to_string(), place.path("go").display().to_string());
     let script = format!(
         "echo $WINDLASS_ATTEMPT >> {seen}; echo $$ > {seen}.pid; while [ ! -e {go} ]; do sleep 0.05; done"
     );
-    let tool = json!({ "kind": "shell", "command": script });
-    let book = playbook("b", &format!("workflow:\n- {{step: a, tool: {tool}}}\n"));
-    let plan = json!({ "steps": [step("a", &script)] }).to_string();
-    for (name, text) in [("plan.yaml", plan), ("book.yaml", book)] {
-        let _ = fs::remove_file(&go);
-        let _ = fs::remove_file(&seen);
-        let _ = fs::remove_file(format!("{seen}.pid"));
-        place.write(name, &text);
-        let running = place.start(&["run", name]);
-        process_of(&place, "seen.pid");
-        running.signal(Signal::KILL);
-        running.end();
-        place.write("go", "");
-        place.windlass(&["run", "--resume"]).expect(0);
-        assert_eq!(place.lines("seen"), ["1", "2"], "{name}");
-    }
+    place.write("plan.yaml", &json!({ "steps": [step("a", &script)] }).to_string());
+    let running = place.start(&["run", "plan.yaml"]);
+    process_of(&place, "seen.pid");
+    running.signal(Signal::KILL);
+    running.end();
+    place.write("go", "");
+    place.windlass(&["run", "--resume"]).expect(0);
+    assert_eq!(place.lines("seen"), ["1", "2"]);
 }

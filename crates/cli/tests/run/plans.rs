@@ -554,6 +554,30 @@ output: {{status: steps.send.outputs.capture.response.statusCode, verdict: steps
 }
 
 #[test]
+fn built_in_actions_read_outputs_that_are_stored_as_artifacts() {
+    let place = planning(
+        r#"
+steps:
+- id: make
+  action:
+    outputs: [{name: script}, {name: document}, {name: huge}]
+    script: |
+      { echo 'printf done > outputs/said'; head -c 40000 /dev/zero | tr '\0' '#'; } > outputs/script
+      { printf '{"items": ["'; head -c 40000 /dev/zero | tr '\0' x; printf '"]}'; } > outputs/document.json
+      head -c 2000000 /dev/zero | tr '\0' x > outputs/huge
+- {id: say, action: shell, extraOutputs: [{name: said}], args: {refs: {script: steps.make.outputs.script}}}
+- {id: verify, action: check, extraInputs: [{name: document}], args: {values: {expression: len(document.items) == 1}, refs: {document: steps.make.outputs.document}}}
+- {id: refuse, action: check, extraInputs: [{name: huge}], args: {values: {expression: len(huge) > 1}, refs: {huge: steps.make.outputs.huge}}}
+"#,
+    );
+    let run = ran(&place, &[], 1);
+    assert_eq!(output(find(&run, "say"), "said")["value"], "done", "{run}");
+    assert_eq!(output(find(&run, "verify"), "result")["value"], json!({ "check": "" }), "{run}");
+    let refused = find(&run, "refuse")["error"].as_str().unwrap_or_default();
+    assert!(refused.contains("`huge` of a built-in action is a value of 2000000 bytes"), "{refused}");
+}
+
+#[test]
 fn pln_33_an_image_without_a_container_engine_names_what_to_install() {
     let place = planning("steps:\n- {id: a, action: run-image, args: {values: {image: 'alpine:3'}}}\n");
     let folder = place.path("bin");
@@ -711,12 +735,13 @@ fn a_routing_target_that_names_nothing_fails_its_step_at_once() {
         ("null", "it has no value"),
     ] {
         let input = format!("target={target}");
-        let run = ran(&place, &["--input", &input, "--routing-timeout-seconds", "20"], 1);
+        let run = ran(&place, &["--input", &input], 1);
         let error = find(&run, "a")["error"].as_str().unwrap_or_default().to_owned();
         assert!(error.contains(expected), "{target}: {error}");
     }
     assert!(refused(&place, &[]).err.contains("the routing context of step `a` reads it"));
-    let run = ran(&place, &["--input", r#"target={"sandbox": "pr-7"}"#, "--routing-timeout-seconds", "1"], 1);
+    let place = place.variable("WINDLASS_ROUTING_TIMEOUT_SECONDS", "1");
+    let run = ran(&place, &["--input", r#"target={"sandbox": "pr-7"}"#], 1);
     let error = find(&run, "a")["error"].as_str().unwrap_or_default().to_owned();
     assert!(
         error.contains(r#"the awaited route {"sandbox":"pr-7"} did not become ready in time"#),

@@ -340,3 +340,28 @@ fn pln_09_a_step_finds_neither_the_token_of_its_worker_nor_its_memory() {
     assert!(!found.contains(&token) && !found.contains(server.token()), "{found}");
     assert!(!found.contains("WINDLASS_TOKEN"), "{found}");
 }
+
+#[test]
+fn a_cancelled_execution_leaves_no_folder_although_its_step_writes_until_it_is_killed() {
+    let place = Place::new();
+    let server = place.serve();
+    let _worker = worker(&place, &server, &HERE);
+    let began = place.path("began");
+    let script = format!(
+        "trap 'mkdir -p $SIGNADOT_PLAN_EXECUTION_SCRATCHDIR/late; cp context/token $SIGNADOT_PLAN_EXECUTION_SCRATCHDIR/late/' TERM\n\
+         touch {}\nwhile true; do sleep 0.1; mkdir -p $SIGNADOT_PLAN_EXECUTION_SCRATCHDIR/late; done",
+        began.display()
+    );
+    let path = begin(&server, &plan(&script), &json!({}));
+    rig::until("the step runs", || began.exists().then_some(()));
+    let work = place.path("workers").join("1/work");
+    let folders =
+        || std::fs::read_dir(&work).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
+    assert_eq!(folders().len(), 1, "{:?}", folders());
+    assert_eq!(send(&server, Method::PUT, &format!("{path}/cancel"), &json!({})).0, 200);
+    rig::until("the folder is gone", || folders().is_empty().then_some(()));
+    // The worker is free for more only when the program has ended, so nothing can write the folder again.
+    let next = begin(&server, &plan("true"), &json!({}));
+    until_phase(&server, &next, "completed");
+    rig::until("nothing is left", || folders().is_empty().then_some(()));
+}

@@ -4,7 +4,7 @@ use crate::evidence::sha256;
 use crate::executions::{get, until};
 use crate::plan_executions::begin;
 use crate::rig::{self, Place, Server, read_answer};
-use crate::runners::{self, LAB, artifact, call, place, register, start, worker_token};
+use crate::runners::{self, LAB, artifact, call, register, start, worker_token};
 use crate::workers::{Worker, playbook};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn audited(server: &Server, action: &str) -> Vec<Value> {
 
 #[test]
 fn a_worker_opens_only_the_secrets_that_its_step_names() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     ["named", "admin"].iter().for_each(|name| store_secret(&server, name));
     let hostile = Hostile::new(&server);
@@ -124,7 +124,7 @@ fn a_worker_opens_only_the_secrets_that_its_step_names() {
 
 #[test]
 fn a_name_of_a_secret_that_the_worker_computes_is_refused() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     ["first", "admin"].iter().for_each(|name| store_secret(&server, name));
     let hostile = Hostile::new(&server);
@@ -152,7 +152,7 @@ fn a_name_of_a_secret_that_the_worker_computes_is_refused() {
 
 #[test]
 fn a_handle_opens_the_secret_of_the_step_that_a_step_reads() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     ["read", "other"].iter().for_each(|name| store_secret(&server, name));
     let book = "metadata: {name: handles}\nworkflow:\n- step: token\n  tool: {kind: secrets, name: read}\n  next: use\n\
@@ -177,7 +177,7 @@ fn a_handle_opens_the_secret_of_the_step_that_a_step_reads() {
 
 #[test]
 fn a_worker_of_a_plan_opens_only_what_the_execution_binds() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     ["bound", "unread", "admin"].iter().for_each(|name| store_secret(&server, name));
     let action = json!({ "script": "true", "params": [{ "name": "token" }] });
@@ -218,8 +218,9 @@ fn a_worker_of_a_plan_opens_only_what_the_execution_binds() {
 
 #[test]
 fn a_worker_uses_memories_agents_and_sub_workflows_only_if_its_step_does() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
+    store_secret(&server, "named");
     let target = server.define("metadata: {name: target}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
     let hostile = Hostile::new(&server);
     let id = start(&server, &server.define(ONE_SECRET));
@@ -252,7 +253,7 @@ fn failure() -> Value {
 
 #[test]
 fn a_claimed_call_brings_nothing_but_its_input() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     store_secret(&server, "admin");
     let workflow = server.define(&playbook("{kind: worker, group: lab}"));
@@ -298,7 +299,7 @@ fn unsealed(text: &str) -> Value {
 
 #[test]
 fn a_worker_fetches_only_artifacts_of_its_execution() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     let large = |text: char| text.to_string().repeat(100_000);
     let print = |text: char| {
@@ -348,7 +349,7 @@ fn a_worker_fetches_only_artifacts_of_its_execution() {
 
 #[test]
 fn large_values_pass_between_steps_sub_workflows_and_retries_of_workers() {
-    let place = place();
+    let place = Place::new();
     let server = place.serve();
     server.define(
         "metadata: {name: child, path: child}\nworkload: {text: ''}\nworkflow:\n\

@@ -90,7 +90,7 @@ fn a_lost_worker_restarts_the_execution_at_another_one_and_its_reports_change_no
     rig.done(&steps[0], json!("old"));
     rig.leave();
     let whole = take(&rig);
-    assert_eq!((whole.unit.generation(), whole.attempt), (2, 2));
+    assert_eq!((whole.unit.generation(), whole.attempt, whole.losses), (2, 1, 1));
     let again = works(&rig, 2);
     assert_eq!(rig.done(&steps[1], json!("old")), Verdict::Stale);
     assert_eq!(rig.report(&old, Outcome::Stopped), Verdict::Stale);

@@ -36,6 +36,10 @@ const PIECE_BYTES: usize = 128 << 10;
 /// Maximum size of one artifact: that of an output of a step.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
 
+/// Maximum bytes of a refused artifact that are read. A longer one is rare; its worker learns from a heartbeat that it has
+/// lost the unit.
+const DISCARDED_BYTES_MAX: usize = 64 << 20;
+
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(put_worker_artifact)).routes(routes!(get_worker_artifact))
 }
@@ -61,7 +65,10 @@ async fn put_worker_artifact(
     // Nothing is received for a unit that the session does not hold.
     match holder.ask(&app, ResourceAsk::GetRights).await? {
         ResourceReply::Rights(_) => {}
-        refused => return Ok(Json(refused)),
+        refused => {
+            discard(&app, request.into_body()).await;
+            return Ok(Json(refused));
+        }
     }
     let upload = receive(&app, &caller.tenant, request.into_body()).await?;
     if upload.key() != key {
@@ -178,6 +185,21 @@ impl Holder {
             }
         }
     }
+}
+
+/// Reads the rest of a body that is not wanted: a client that still sends it would not see the answer.
+async fn discard(app: &App, body: RequestBody) {
+    let mut received = body.into_data_stream();
+    let mut length = 0;
+    let read = async {
+        while length < DISCARDED_BYTES_MAX
+            && let Some(Ok(bytes)) = received.next().await
+        {
+            length += bytes.len();
+        }
+    };
+    // What does not arrive in time is not waited for.
+    let _ = tokio::time::timeout(app.settings.request_timeout, read).await;
 }
 
 /// Receives a body into a file. The bytes count as storage of the tenant while they arrive.

@@ -233,6 +233,8 @@ struct Local {
     halt: HaltSender,
     proceed: mpsc::Sender<()>,
     kit: Arc<Kit>,
+    /// The grace of a stop that waits for the steps of this execution.
+    stop_after_steps: Option<u64>,
 }
 
 impl PoolThread {
@@ -296,6 +298,11 @@ impl PoolThread {
             keeper::redact_report(&local.kit.keeper, report);
         }
         self.activity.begin_work();
+        if let Some(whole) = self.whole_of(unit)
+            && let Some(grace_ms) = self.units[&whole].stop_after_steps
+        {
+            self.stop(whole, grace_ms);
+        }
         Input::Ended { unit, report }
     }
 
@@ -313,19 +320,35 @@ impl PoolThread {
                     let _ = local.proceed.try_send(());
                 }
             }
-            Output::Stop { unit, grace_ms } => {
-                if let Some(local) = self.units.get(&unit) {
-                    local.halt.request(grace_ms);
-                }
-            }
+            Output::Stop { unit, grace_ms } => self.stop(unit, grace_ms),
         }
+    }
+
+    /// Stops a unit. An execution that is held as a whole stops when its steps have ended: its folder is removed then,
+    /// and a program that still runs could write to it again.
+    fn stop(&mut self, unit: Unit, grace_ms: u64) {
+        let has_steps = self.has_steps(unit);
+        let Some(local) = self.units.get_mut(&unit) else { return };
+        if has_steps {
+            local.stop_after_steps = Some(grace_ms);
+        } else {
+            local.halt.request(grace_ms);
+        }
+    }
+
+    fn has_steps(&self, whole: Unit) -> bool {
+        self.units.keys().any(|unit| whole.is_whole_of(*unit))
+    }
+
+    /// Returns the execution that a step belongs to, if this worker holds it as a whole.
+    fn whole_of(&self, step: Unit) -> Option<Unit> {
+        self.units.keys().find(|unit| unit.is_whole_of(step)).copied()
     }
 
     fn start(&mut self, work: Work) {
         let unit = work.unit;
         let claim = Claim { unit, port: Arc::clone(&self.port) };
-        let mut wholes = self.units.iter().filter(|(other, _)| other.is_whole_of(unit));
-        let whole = wholes.next().map(|(_, whole)| Arc::clone(&whole.kit.keeper));
+        let whole = self.whole_of(unit).map(|whole| Arc::clone(&self.units[&whole].kit.keeper));
         let kit = self.kits.for_unit(&work.tenant, claim, whole);
         let (halt_sender, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
@@ -342,7 +365,7 @@ impl PoolThread {
             self.tasks.spawn(note_polls(activity, unit, unit::run(work, channels, halt)))
         };
         self.ids.insert(task.id(), unit);
-        self.units.insert(unit, Local { halt: halt_sender, proceed, kit });
+        self.units.insert(unit, Local { halt: halt_sender, proceed, kit, stop_after_steps: None });
     }
 }
 

@@ -170,7 +170,7 @@ fn missing(what: &str) -> Box<Failure> {
     failure(codes::CONTAINER_ENGINE_MISSING, message)
 }
 
-fn is_installed(program: &str) -> bool {
+pub(super) fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

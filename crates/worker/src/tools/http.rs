@@ -15,6 +15,7 @@
 //! | `timeout_seconds` | like `spec.timeout`; if either is set, the default of `timeout` does not apply |
 //! | `follow_redirects` | up to 10, which is the default; credentials are not sent to another origin |
 //! | `max_response_bytes` | 32 MiB by default, 64 MiB at most |
+//! | `any_status` | an answer with any status is a result; by default only one with a status of success |
 //! | `response_mapping` | a JSONPath, or a map from names to JSONPaths: `data` of the result is what they select |
 //! | `args`, `input` | for templates of the other fields |
 //!

@@ -473,3 +473,19 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         "`auth` of http has characters that no header can have",
     );
 }
+
+#[test]
+fn with_any_status_an_error_of_the_server_is_a_result_with_its_whole_body() {
+    let long = json!({ "error": { "code": "E1" }, "trace": "x".repeat(6_000) });
+    let check = |kind: &str, body: &str, expected: &Value| {
+        let kind = format!("content-type: {kind}\r\n");
+        let server = Server::answering(&answer("500 Oops", &kind, body));
+        let finished = run(json!({ "url": server.url("/"), "any_status": true }));
+        let result = finished.output();
+        assert_eq!((&result["status_code"], &result["data"]), (&json!(500), expected));
+        assert_eq!(failure(json!({ "url": server.url("/") })).code, "SERVICE_UNAVAILABLE");
+    };
+    check("application/json", &long.to_string(), &long);
+    check("application/json", "<h1>Bad gateway</h1>", &json!("<h1>Bad gateway</h1>"));
+    check("text/plain", "busy", &json!("busy"));
+}

@@ -6,6 +6,7 @@ mod cluster;
 mod engine;
 mod http;
 mod large;
+mod link;
 mod model;
 mod names;
 mod node;

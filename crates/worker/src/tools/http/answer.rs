@@ -32,7 +32,7 @@ pub(super) async fn read_answer(answer: Answer, hop: &Request, began: Instant, s
     let Answer(response) = answer;
     let (status, headers) = (response.status(), response.headers().clone());
     let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
-    let outcome = if status.is_success() {
+    let outcome = if status.is_success() || hop.any_status {
         read(response, hop, share).await.map(|data| {
             json!({
                 "status_code": status.as_u16(),
@@ -127,7 +127,12 @@ async fn data(
             return Ok(Value::Null);
         }
         let excerpt = beginning(&body);
-        return share.parse(body).await.map_err(|error| unusable(hop, &error, excerpt));
+        // Errors of a proxy are often not what they are declared as.
+        let text = hop.any_status.then(|| String::from_utf8_lossy(&body).into_owned());
+        return match (share.parse(body).await, text) {
+            (Err(Unusable::NoJson(_)), Some(text)) => Ok(Value::String(text)),
+            (parsed, _) => parsed.map_err(|error| unusable(hop, &error, excerpt)),
+        };
     }
     // Text stays text; other bytes become a string that is a third longer.
     share.value(body.len() as u64 * 2).await.map_err(|error| unusable(hop, &error, String::new()))?;

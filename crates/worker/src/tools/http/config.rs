@@ -32,6 +32,8 @@ pub(super) struct Request {
     pub(super) limits: Limits,
     pub(super) follows: bool,
     pub(super) response_max: u64,
+    /// An answer with any status is a result, not only one with a status of success.
+    pub(super) any_status: bool,
     pub(super) mapping: Option<Mapping>,
 }
 
@@ -70,6 +72,7 @@ impl Request {
             limits: limits(fields)?,
             follows: fields.flag("follow_redirects")?.unwrap_or(true),
             response_max: response_max(fields)?,
+            any_status: fields.flag("any_status")?.unwrap_or(false),
             mapping: fields
                 .given("response_mapping")
                 .map(|given| Mapping::read(given, mapping_field(desk)))

@@ -78,6 +78,7 @@ impl World {
             limits: Limits::default(),
             follows: true,
             response_max: 1000,
+            any_status: false,
             mapping: None,
         };
         exchange(&request, &self.clients, &Share::new(Arc::default())).await

@@ -2,10 +2,9 @@
 
 use super::super::{Desk, http};
 use super::inputs::{InputValue, ResolvedInput, text_of};
-use crate::excerpt::settle_value;
-use crate::failure::{failure, invalid};
+use crate::failure::failure;
 use crate::halt::Halt;
-use crate::pipeline::{Call, CallResult};
+use crate::pipeline::Call;
 use serde_json::{Map, Value, json};
 use windlass_expr::{BoundName, Expr, ValueKind, literal, translate_condition};
 use windlass_protocol::{Failure, codes};
@@ -23,12 +22,13 @@ pub(super) async fn request_http(
     desk: &Desk,
     halt: Halt,
 ) -> Result<Map<String, Value>, Box<Failure>> {
-    let values = inline(inputs)?;
+    let values = by_name(inputs);
     let value = |name: &str| values.get(name).cloned().unwrap_or_default();
     let mut config = Map::new();
     for name in ["method", "url", "headers", "body"] {
         config.extend(values.get(name).map(|value| (name.to_owned(), value.clone())));
     }
+    config.insert("any_status".to_owned(), Value::Bool(true));
     let request = Call {
         label: "request-http".to_owned(),
         kind: "http".to_owned(),
@@ -39,19 +39,9 @@ pub(super) async fn request_http(
         number: 0,
         memo: None,
     };
-    let CallResult { outcome, facts } = http::run(&request, desk, halt).await;
-    let (status, headers, body) = match (outcome, facts.get("http")) {
-        (Ok(mut result), _) => {
-            (result["status_code"].take(), result["headers"].take(), result["data"].take())
-        }
-        (Err(refused), Some(answer)) => {
-            let mut body = refused.details.get("body").cloned().unwrap_or_default();
-            settle_value(&desk.kit.keeper.redactor(), &mut body);
-            let parsed = body.as_str().and_then(|text| serde_json::from_str(text).ok());
-            (answer["status"].clone(), answer["headers"].clone(), parsed.unwrap_or(body))
-        }
-        (Err(refused), None) => return Err(refused),
-    };
+    let mut answer = http::run(&request, desk, halt).await.outcome?;
+    let (status, headers, body) =
+        (answer["status_code"].take(), answer["headers"].take(), answer["data"].take());
     let (sent, headers) = (shown(value("headers")), shown(headers));
     let capture = json!({
         "request": { "method": value("method"), "url": value("url"), "headers": sent, "body": value("body") },
@@ -73,7 +63,7 @@ fn shown(headers: Value) -> Value {
 
 /// Evaluates an expression over the other inputs. A check that is false is a result, and not a failure.
 pub(super) fn check(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<Failure>> {
-    let values = inline(inputs)?;
+    let values = by_name(inputs);
     let text = |name: &str| text_of(inputs, name).unwrap_or_default();
     let (source, name) = (text("expression"), text("name"));
     let read: Map<String, Value> =
@@ -99,14 +89,12 @@ pub(super) fn check(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<
 }
 
 /// Returns the values of all inputs by name.
-fn inline(inputs: &[ResolvedInput]) -> Result<Map<String, Value>, Box<Failure>> {
+fn by_name(inputs: &[ResolvedInput]) -> Map<String, Value> {
     let value = |input: &ResolvedInput| match &input.value {
-        InputValue::Inline(value) => Ok((input.name.clone(), value.clone())),
-        InputValue::Artifact(_) => {
-            Err(invalid(format!("the input `{}` is too large for a built-in action", input.name)))
-        }
+        InputValue::Inline(value) => Some((input.name.clone(), value.clone())),
+        InputValue::Artifact(_) => None,
     };
-    inputs.iter().map(value).collect()
+    inputs.iter().filter_map(value).collect()
 }
 
 #[cfg(test)]

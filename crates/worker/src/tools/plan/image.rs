@@ -4,7 +4,7 @@
 use super::super::container;
 use super::super::{Desk, container::container_name};
 use super::inputs::{InputValue, ResolvedInput, plain_text, text_of};
-use super::place::StepPlace;
+use super::place::{StepPlace, certificates};
 use crate::failure::{failure, invalid};
 use crate::halt::Halt;
 use serde_json::Value;
@@ -13,8 +13,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use windlass_protocol::{Failure, codes};
 
-/// Variables of the worker's own system, which have no meaning in a container.
-const OF_SYSTEM: [&str; 2] = ["PATH", "SSL_CERT_FILE"];
+/// Variables that the program in the container has and the container engine must not have: the engine keeps images,
+/// credentials and its state in the HOME of the worker, and has the PATH of the worker. All are paths, and no secrets.
+const INSIDE_ONLY: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// Puts the bin dir of the execution in front of the image's own PATH, then runs the command.
 const WITH_BIN_DIR: &str = "PATH=\"$SIGNADOT_PLAN_EXECUTION_BINDIR:$PATH\"; export PATH; exec \"$@\"";
@@ -58,31 +59,41 @@ impl Image {
                 crate::failure::shown(&self.name)
             )));
         }
-        let engine = container::find_engine().ok_or_else(no_engine)?;
+        let layout = cached(&place.cache, &self.name).filter(|_| container::is_installed("podman"));
+        let engine = if layout.is_some() { Some("podman") } else { container::find_engine() };
+        let engine = engine.ok_or_else(no_engine)?;
         let name = container_name(desk.unit);
         container::remove(engine, &name).await;
-        // The engine itself runs with the PATH of the worker.
-        let inside: BTreeMap<String, String> = env
-            .iter()
-            .filter(|(name, _)| !OF_SYSTEM.contains(&name.as_str()))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let words = self.words(engine, &name, place, inside.keys().map(String::as_str));
+        let mut passed = env.clone();
+        passed.remove("PATH");
+        let inside: Vec<(&str, String)> =
+            INSIDE_ONLY.iter().filter_map(|name| Some((*name, passed.remove(*name)?))).collect();
+        let own = desk.names.iter().map(|(name, _)| *name);
+        let words = self.words(
+            engine,
+            &name,
+            place,
+            &inside,
+            passed.keys().map(String::as_str).chain(own),
+            layout.as_deref(),
+        );
         let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
-        let ended = place.program(argv, &inside).run(desk, halt.clone()).await;
+        let ended = place.program(argv, &passed).run(desk, halt.clone()).await;
         if halt.is_requested() {
             container::remove(engine, &name).await;
         }
         container::read_result(engine, ended?)
     }
 
-    /// Returns the command line. It has no values of variables, because other users can see it.
+    /// Returns the command line. Of variables it has only the paths in `inside` as values, because other users can see it.
     fn words<'n>(
         &self,
         engine: &str,
         name: &str,
         place: &StepPlace,
+        inside: &[(&str, String)],
         variables: impl Iterator<Item = &'n str>,
+        layout: Option<&Path>,
     ) -> Vec<String> {
         let mut words: Vec<String> =
             [engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
@@ -95,18 +106,23 @@ impl Image {
                 rustix::process::getgid().as_raw()
             ),
         });
+        for (variable, path) in inside {
+            words.extend(["--env".to_owned(), format!("{variable}={path}")]);
+        }
         for variable in variables {
             words.extend(["--env".to_owned(), variable.to_owned()]);
         }
         let mounts = [(&place.scratch, ""), (&place.dir, ""), (&place.cache, ":ro")];
-        for (dir, mode) in mounts {
-            words.extend(["--volume".to_owned(), format!("{0}:{0}{mode}", dir.display())]);
+        let certificates = certificates();
+        let certificates = certificates.iter().map(|file| (file, ":ro"));
+        for (path, mode) in mounts.into_iter().chain(certificates) {
+            words.extend(["--volume".to_owned(), format!("{0}:{0}{mode}", path.display())]);
         }
         words.extend(["--workdir".to_owned(), place.dir.display().to_string()]);
         if self.command.is_some() {
             words.extend(["--entrypoint", "sh"].map(str::to_owned));
         }
-        words.push(match cached(&place.cache, &self.name).filter(|_| engine == "podman") {
+        words.push(match layout {
             Some(layout) => format!("oci:{}", layout.display()),
             None => self.name.clone(),
         });
@@ -142,27 +158,31 @@ mod tests {
         let place = StepPlace::for_test(&at("run"), at("images"));
         let digest = "a".repeat(64);
         let image = Image { name: format!("tools@sha256:{digest}"), command: Some(script_command("id")) };
-        let words = |engine: &str| image.words(engine, "c1", &place, ["HOME"].into_iter());
-        let line = words("docker").join(" ");
+        let home = [("HOME", "/w/home".to_owned())];
+        let words = |engine: &str, layout: Option<&Path>| {
+            image.words(engine, "c1", &place, &home, ["TOKEN"].into_iter(), layout)
+        };
+        let line = words("docker", None).join(" ");
         let scratch = at("run/scratch").display().to_string();
         assert!(line.starts_with("docker run --rm --init --name c1 --user="), "{line}");
         assert!(line.contains(&format!("--volume {scratch}:{scratch} ")), "{line}");
-        assert!(line.contains(":ro --workdir"), "the cache is read-only: {line}");
+        assert!(line.contains(&format!("{}:ro", at("images").display())), "the cache is read-only: {line}");
         assert!(
-            line.contains("--env HOME") && !line.contains("HOME="),
+            line.contains("--env TOKEN ") && !line.contains("TOKEN="),
             "values stay out of the line: {line}"
         );
+        assert!(line.contains("--env HOME=/w/home "), "the engine keeps its own HOME: {line}");
         assert!(
             line.ends_with(&format!("--entrypoint sh tools@sha256:{digest} -c {WITH_BIN_DIR} sh sh -c id"))
         );
-        assert!(words("podman").contains(&image.name), "nothing is cached");
+        assert_eq!(cached(&place.cache, &image.name), None, "nothing is cached");
         let layout = at("images").join("sha256").join(&digest);
         std::fs::create_dir_all(&layout).expect("a folder");
         std::fs::write(layout.join("oci-layout"), "{}").expect("a file");
-        assert!(words("podman").contains(&format!("oci:{}", layout.display())));
-        assert!(words("docker").contains(&image.name), "docker cannot run a layout");
+        assert_eq!(cached(&place.cache, &image.name).as_deref(), Some(&*layout));
+        assert!(words("podman", Some(&layout)).contains(&format!("oci:{}", layout.display())));
         let own = Image { name: "nginx:1".to_owned(), command: None };
-        let line = own.words("podman", "c1", &place, std::iter::empty());
+        let line = own.words("podman", "c1", &place, &[], std::iter::empty(), None);
         assert_eq!(line.last().map(String::as_str), Some("nginx:1"));
     }
 }

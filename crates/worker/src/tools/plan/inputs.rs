@@ -5,9 +5,13 @@ use crate::failure::{failure, invalid};
 use serde_json::{Map, Value};
 use windlass_artifact::key;
 use windlass_protocol::{
-    Binding, DRILLED_BYTES_MAX, Failure, PlanStep, RefSource, StepInput, codes, drill_into,
+    Binding, BuiltinAction, DRILLED_BYTES_MAX, Failure, PlanStep, RefSource, StepInput, StepProgram, codes,
+    drill_into,
 };
 use windlass_schemas::Schema;
+
+/// Field of a reference to an output that is JSON.
+pub(super) const JSON: &str = "json";
 
 /// An input that is bound. An unbound one has no file.
 #[derive(Debug)]
@@ -23,8 +27,24 @@ pub(super) struct ResolvedInput {
 #[derive(Debug)]
 pub(super) enum InputValue {
     Inline(Value),
-    /// The key of an artifact with the bytes of the value.
-    Artifact(String),
+    Artifact(StoredInput),
+}
+
+/// A value that is stored as an artifact.
+#[derive(Debug, Clone)]
+pub(super) struct StoredInput {
+    pub(super) key: String,
+    bytes: u64,
+    /// Whether the bytes are JSON; else they are text, or none of both.
+    is_json: bool,
+}
+
+impl StoredInput {
+    fn read(reference: &Value) -> Option<StoredInput> {
+        let bytes = reference.get("bytes").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let is_json = reference.get(JSON).and_then(Value::as_bool).unwrap_or(false);
+        Some(StoredInput { key: key(reference)?.to_owned(), bytes, is_json })
+    }
 }
 
 /// Returns the text of an input that is not an artifact.
@@ -58,9 +78,15 @@ pub(super) async fn resolve(
                 found.or_else(|| default.clone().map(InputValue::Inline))
             }
         };
-        let Some(value) = found else {
-            check_required(input)?;
-            continue;
+        let value = match found {
+            Some(InputValue::Artifact(stored)) if is_read_here(&step.program, &input.name) => {
+                InputValue::Inline(load(input, &stored, desk).await?)
+            }
+            Some(value) => value,
+            None => {
+                check_required(input)?;
+                continue;
+            }
         };
         if let (InputValue::Inline(value), Some(schema)) = (&value, &input.schema) {
             check_schema(&input.name, schema, value)?;
@@ -84,27 +110,56 @@ async fn referenced(
     desk: &Desk,
 ) -> Result<Option<InputValue>, Box<Failure>> {
     let Some(source) = source else { return Ok(None) };
-    let artifact = key(source).filter(|_| matches!(from, RefSource::Output { .. }));
-    let Some(artifact) = artifact else {
+    let stored = StoredInput::read(source).filter(|_| matches!(from, RefSource::Output { .. }));
+    let Some(stored) = stored else {
         return Ok(drill_into(source, drill).map(|part| InputValue::Inline(part.clone())));
     };
     if drill.is_empty() {
-        return Ok(Some(InputValue::Artifact(artifact.to_owned())));
+        return Ok(Some(InputValue::Artifact(stored)));
     }
-    let bytes = source.get("bytes").and_then(Value::as_u64).unwrap_or(u64::MAX);
-    if bytes > DRILLED_BYTES_MAX {
-        let message = format!(
-            "input `{}` reads a part of a value of {bytes} bytes, more than {DRILLED_BYTES_MAX}; refer to the whole value",
-            input.name
-        );
-        return Err(failure(codes::VALUE_TOO_LARGE, message));
-    }
-    let loaded = desk.kit.claim.load(vec![artifact.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
-    let Some(bytes) = loaded else { return Err(crate::pipeline::not_available(artifact)) };
+    let bytes = load_bytes(input, &stored, "reads a part of", desk).await?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
         invalid(format!("input `{}` reads a part of a value that is no JSON: {error}", input.name))
     })?;
     Ok(drill_into(&value, drill).map(|part| InputValue::Inline(part.clone())))
+}
+
+/// Returns whether the worker itself reads the input. Programs read their inputs from files, which have any length.
+fn is_read_here(program: &StepProgram, name: &str) -> bool {
+    match program {
+        StepProgram::Builtin(BuiltinAction::RequestHttp | BuiltinAction::Check) => true,
+        StepProgram::Builtin(BuiltinAction::Shell) => name == "script",
+        StepProgram::Builtin(BuiltinAction::RunImage) => ["image", "command"].contains(&name),
+        StepProgram::Script { .. } | StepProgram::Image { .. } => false,
+    }
+}
+
+/// Loads a value for an action that reads it in this process.
+async fn load(input: &StepInput, stored: &StoredInput, desk: &Desk) -> Result<Value, Box<Failure>> {
+    let bytes = load_bytes(input, stored, "of a built-in action is", desk).await?;
+    let unusable = |why: String| invalid(format!("input `{}` cannot be read: {why}", input.name));
+    if stored.is_json {
+        return serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()));
+    }
+    String::from_utf8(bytes).map(Value::String).map_err(|_| unusable("it is not text".to_owned()))
+}
+
+async fn load_bytes(
+    input: &StepInput,
+    stored: &StoredInput,
+    use_of_it: &str,
+    desk: &Desk,
+) -> Result<Vec<u8>, Box<Failure>> {
+    let StoredInput { key, bytes, .. } = stored;
+    if *bytes > DRILLED_BYTES_MAX {
+        let message = format!(
+            "input `{}` {use_of_it} a value of {bytes} bytes, more than {DRILLED_BYTES_MAX}; let a script read its file",
+            input.name
+        );
+        return Err(failure(codes::VALUE_TOO_LARGE, message));
+    }
+    let loaded = desk.kit.claim.load(vec![key.clone()]).await?.pop().and_then(|(_, bytes)| bytes);
+    Ok(loaded.ok_or_else(|| crate::pipeline::not_available(key))?.to_vec())
 }
 
 fn check_required(input: &StepInput) -> Result<(), Box<Failure>> {

@@ -2,7 +2,7 @@
 
 use super::super::Desk;
 use super::super::source::blocking;
-use super::inputs::check_schema;
+use super::inputs::{JSON, check_schema};
 use super::place::StepPlace;
 use super::unusable;
 use crate::failure::{failure, invalid};
@@ -124,7 +124,10 @@ impl<'d> Store<'d> {
                 value
             }
             None => {
-                let stored = store_bytes(redacted(bytes, self.desk).await, self.desk).await?;
+                let mut stored = store_bytes(redacted(bytes, self.desk).await, self.desk).await?;
+                if is_json {
+                    stored[JSON] = json!(true);
+                }
                 self.keys.push(stored.clone());
                 stored
             }

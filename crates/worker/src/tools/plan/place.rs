@@ -93,9 +93,9 @@ impl StepPlace {
             let body: Body = match &input.value {
                 InputValue::Inline(value) if input.is_json => value.to_string().into_bytes().into(),
                 InputValue::Inline(value) => plain_text(value).into_bytes().into(),
-                InputValue::Artifact(key) => {
-                    let loaded = desk.kit.claim.load_file(key).await?;
-                    loaded.ok_or_else(|| crate::pipeline::not_available(key))?
+                InputValue::Artifact(stored) => {
+                    let loaded = desk.kit.claim.load_file(&stored.key).await?;
+                    loaded.ok_or_else(|| crate::pipeline::not_available(&stored.key))?
                 }
             };
             let written = blocking(move || match &body.file {
@@ -141,11 +141,11 @@ impl StepPlace {
             ("SIGNADOT_CACHE_DIR", shown(&self.cache)),
             ("HOME", shown(&self.dir.join("home"))),
             ("TMPDIR", shown(&self.dir.join("tmp"))),
-            ("SSL_CERT_FILE", certificates()),
             ("PATH", path),
         ];
+        let certificates = certificates().map(|file| ("SSL_CERT_FILE", shown(&file)));
         let mut env: BTreeMap<String, String> =
-            variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            variables.into_iter().chain(certificates).map(|(name, value)| (name.to_owned(), value)).collect();
         if let Some(target) = routing {
             let named = [
                 ("SIGNADOT_SANDBOX_NAME", &target.sandbox),
@@ -248,10 +248,9 @@ impl Desk {
     }
 }
 
-fn certificates() -> String {
-    let own = std::env::var("SSL_CERT_FILE").ok().filter(|own| !own.is_empty());
-    own.unwrap_or_else(|| {
-        let found = CERTIFICATES.iter().find(|path| Path::new(path).is_file());
-        (*found.unwrap_or(&CERTIFICATES[0])).to_owned()
-    })
+/// Returns the file with the certificates of authorities, if the worker's system has one.
+pub(super) fn certificates() -> Option<PathBuf> {
+    let own = std::env::var_os("SSL_CERT_FILE").filter(|own| !own.is_empty()).map(PathBuf::from);
+    let found = || CERTIFICATES.iter().map(PathBuf::from).find(|path| path.is_file());
+    own.filter(|path| path.is_absolute() && path.is_file()).or_else(found)
 }
