@@ -28,7 +28,7 @@ const RULES_VERSION: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
-    /// Always 1.
+    /// Version of the schema; always 1.
     schema_version: u8,
     /// Version of the rules that derive records from a journal. Chains of one execution with different versions differ.
     rules_version: u8,

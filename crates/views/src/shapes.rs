@@ -207,11 +207,11 @@ pub struct Course {
     pub child_execution_id: Option<String>,
 }
 
-/// What a firing waits for, apart from people.
+/// Reason and end of a wait of a firing that is not for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct NodeWait {
     pub reason: NodeWaitReason,
-    /// Of a delay, of a backoff, and of a target that is not ready.
+    /// End of a delay, of a backoff, or of the wait for a target that is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub until: Option<String>,

@@ -31,7 +31,7 @@ impl Origin {
     }
 }
 
-/// Who has heard enough hangs up.
+/// Sends the answer; the client may disconnect before all of it is sent.
 fn respond(mut stream: TcpStream, answer: &[u8]) {
     let head = BufReader::new(stream.try_clone().unwrap());
     head.lines().map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);

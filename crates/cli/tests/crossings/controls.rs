@@ -4,7 +4,7 @@ use crate::rig::{is_gone, until};
 use crate::situations::{ALL, Reached, Situation};
 use rustix::process::{Pid, Signal};
 
-/// What is done to the execution in the situation.
+/// Control that is sent to the execution in the situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Control {
     /// Held, and released when what runs has been reported to end.

@@ -1,4 +1,4 @@
-//! What was on disk at the end of each life of the program, and what follows from it for the lines that steps wrote.
+//! The state on disk at the end of each process, and what follows from it for the lines that steps wrote.
 
 use crate::place::{End, Place, STEPS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,9 @@ struct Known {
     version: u64,
     phase: Option<Phase>,
     steps: BTreeMap<RunId, String>,
-    /// In which life each step was committed as done.
+    /// Number of the process in which each step was committed as done.
     done: BTreeMap<String, usize>,
-    /// At the ends of which lives a worker had the step.
+    /// Pairs of process and step: a worker had the step when the process ended.
     held: BTreeSet<(usize, String)>,
 }
 
@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// At the end: everything is done, once, and what ran more than once had a reason.
+    /// Checks at the end that every step is done once, and that every repeated step had a reason.
     pub fn judge(&self, place: &Place) {
         let lines = place.lines();
         let mut again = 0;

@@ -14,7 +14,7 @@ fn place() -> Place {
     Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1")
 }
 
-/// What its tool wrote, line by line.
+/// Returns the lines that the tool of the agent wrote.
 fn written(place: &Place) -> Vec<String> {
     let text = std::fs::read_to_string(notes(place)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -347,7 +347,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
     let answer = finish(&server, &define(&server, &place, &confused, json!({}), json!({})), json!({}));
     assert_eq!(answer["status"], "completed", "{answer}");
     let results = confused.asked()[2].results();
-    assert!(results[0]["reason"].as_str().unwrap().contains("no JSON object"), "{results:?}");
+    assert!(results[0]["reason"].as_str().unwrap().contains("not a JSON object"), "{results:?}");
     assert!(
         results[1]["reason"].as_str().unwrap().contains("there is no tool `no_such_tool`"),
         "{results:?}"

@@ -1,4 +1,4 @@
-//! What is sent wrongly: a 4xx with code, message and the field's path, and nothing is written.
+//! Invalid requests: a 4xx with code, message and the field's path, and nothing is written.
 
 use crate::rig::{Place, Server, read_answer};
 use crate::rows;
@@ -152,7 +152,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     );
     check(&server, secret("a", &json!({ "value": "abc" })), 400, Some("value"), "at least 4");
 
-    // Bodies that are no JSON, or are too large or too deep.
+    // Bodies that are not JSON, or are too large or too deep.
     let post = |kind: &'static str, body: Vec<u8>| raw(Method::POST, "/api/v1/tokens", kind, body);
     check(&server, post("application/json", b"{".into()), 400, Some(""), "EOF");
     check(&server, post("application/json", b"".into()), 400, Some(""), "EOF");

@@ -176,7 +176,7 @@ enum EdgeKind {
     Inclusive,
     /// Taken when the step failed.
     Error,
-    /// From an agent to a step that it may run.
+    /// Edge from an agent to a step that it may run.
     Tool,
 }
 

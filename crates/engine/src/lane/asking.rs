@@ -1,5 +1,5 @@
-//! What a worker may ask for. It follows from the stored definition of the unit that the worker holds, never from what the
-//! worker says: a worker outside of this process may be hostile, and one of this process may have a defect.
+//! Checks of requests by workers. A worker may read only what the stored definition of its unit names, never what its
+//! request claims: a worker outside of this process may be hostile, and one of this process may have a defect.
 
 use super::Lane;
 use super::batch::WriteFollowUp;

@@ -158,7 +158,7 @@ impl PendingKind {
 pub(super) struct Starting {
     id: ExecutionId,
     net: Arc<Net>,
-    /// Without its inputs and defaults.
+    /// The start, without inputs and defaults.
     pub start: Start,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine keeps in memory, and what it reads at a time.
+//! Memory of the engine, and the number of rows that it reads at a time.
 
 use crate::rig::{PATIENCE, Rig, chain, net, task};
 use crate::{COMPLETED, work};

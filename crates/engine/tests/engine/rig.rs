@@ -91,7 +91,7 @@ impl Rig {
         }
     }
 
-    /// From another process.
+    /// Posts mail as another process does.
     pub fn post(&self, mail: &Mail) -> MailId {
         let mut store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
         match store.write(&[Write::Accept(mail.clone())]).unwrap()[..] {
@@ -132,7 +132,7 @@ impl Rig {
         (self.session, self.orders) = register(self.engine.as_ref().unwrap(), self.slots);
     }
 
-    /// As a process ends that was asked to: the worker first, then the engine.
+    /// Restarts as after a regular stop of the process: the worker ends first, then the engine.
     pub fn restart_in_order(&mut self) {
         assert_eq!(self.send(Call::Leave(self.session)), Reply::Verdict(Verdict::Accepted));
         self.restart();

@@ -23,7 +23,7 @@ pub(super) const NOWHERE: &str = "nowhere";
 /// The dialect of definitions that are judged as sagas.
 pub(super) const SAGA: &str = "actions";
 
-/// In some definitions a longer value is large.
+/// Length above which a value is large in some definitions.
 const INLINE_BYTES: usize = 4;
 
 #[must_use]
@@ -203,7 +203,7 @@ fn task(name: String, rng: &mut Rng) -> Step {
     Step { retry, timeout_ms, ..Step::new(name, work) }
 }
 
-/// Only agents run it.
+/// Returns a step that only agents run.
 fn tool(name: String, rng: &mut Rng) -> Step {
     Step { on_demand: true, ..task(name, rng) }
 }

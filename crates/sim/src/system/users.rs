@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// In a kind world nothing waits for people for long.
+    /// Answers everything that waits for people when the world is kind.
     pub(super) fn look_after(&mut self) -> Result<(), Broken> {
         let query = Query { status: Some(Status::Open), limit: 1_000, ..Query::default() };
         let open = self.eyes.list(&query).map_err(broken)?;

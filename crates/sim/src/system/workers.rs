@@ -15,7 +15,7 @@ use windlass_engine::Wake;
 use windlass_protocol::{Call, Order, PROTOCOL_VERSION, Register, Reply, SessionId, Unit, Verdict, Work};
 use windlass_worker::session::{CallId, Input, Output, Session};
 
-/// How long a worker is away.
+/// Times for which a worker is away.
 const AWAY_MS: [u64; 3] = [100, 5_000, 50_000];
 const SHUTDOWN_GRACE_MS: u64 = 1_000;
 

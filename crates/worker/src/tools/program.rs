@@ -367,7 +367,7 @@ async fn silence(gone: &mut watch::Receiver<bool>) {
 mod tests {
     use super::*;
 
-    /// Copies a stream of so many bytes with a limit, and returns the copy.
+    /// Copies a stream of `bytes` bytes with a limit, and returns the copy.
     async fn copied(bytes: usize, max: u64) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = Folder::open(folder.path()).unwrap().create_file("stdout", PRIVATE).unwrap();

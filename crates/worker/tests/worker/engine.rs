@@ -41,7 +41,7 @@ pub struct Engine {
     rules: Arc<WorkerRules>,
 }
 
-/// What the engine holds for units, by tenant.
+/// Data that the engine stores for units, by tenant.
 #[derive(Default)]
 struct Stored {
     /// Tenant and workflow of every unit that was ordered.

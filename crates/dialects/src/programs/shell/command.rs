@@ -65,7 +65,7 @@ const PREFIXES: [&str; 16] = [
     "stdbuf", "setsid", "xargs", "busybox", "chroot",
 ];
 
-/// Of these programs, the ones whose next word is the command, unless it is an option.
+/// Commands of `PREFIXES` whose next word is the command, unless it is an option.
 const DIRECT: [&str; 11] =
     ["exec", "command", "builtin", "nohup", "time", "setsid", "xargs", "busybox", "sudo", "doas", "env"];
 

@@ -29,7 +29,7 @@ pub(crate) struct EventsQuery {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Events {
-    /// In the order in which they happened.
+    /// Events in the order in which they happened.
     events: Vec<PublicEvent>,
     pagination: Pagination,
 }

@@ -52,7 +52,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Entries {
-    /// In the order in which they happened, each with the hash of the previous one.
+    /// Records in the order in which they happened, each with the hash of the previous one.
     evidence: Vec<Evidence>,
     pagination: Pagination,
     /// Signed end of the chain, on the last page, if the server has a key

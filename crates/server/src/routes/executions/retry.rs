@@ -48,7 +48,7 @@ pub(crate) struct RetryRequest {
     /// Respond with the plan of the retry, and start nothing.
     #[serde(default)]
     dry_run: bool,
-    /// In a dry run, the text of a definition that is not stored.
+    /// Text of a definition that is not stored; only in a dry run.
     definition: Option<String>,
 }
 

@@ -157,7 +157,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Why the refusal is not true, if it is not.
+    /// Returns why the refusal is wrong, if it is.
     fn refused(&self, wish: &Wish, since: u64, refusal: &Refusal) -> Option<String> {
         let shadow = wish.about().and_then(|id| self.shadows.get(&id));
         match (refusal, shadow) {

@@ -25,7 +25,7 @@ pub(super) struct Agent {
     began: u64,
     round: u64,
     rounds: u64,
-    /// How often it was kept.
+    /// Number of checkpoints.
     kept: u64,
     /// Decisions that it has no answer to.
     open: Option<AgentAsk>,

@@ -95,7 +95,7 @@ fn parsed(text: &str, schema: Option<&Schema>) -> Result<Value, Box<Failure>> {
         failed.details = json!({ "text": shown(text) });
         failed
     };
-    let value = serde_json::from_str(bare).map_err(|error| refused(format!("is no JSON: {error}")))?;
+    let value = serde_json::from_str(bare).map_err(|error| refused(format!("is not JSON: {error}")))?;
     let Some(schema) = schema else { return Ok(value) };
     match schema.validate(&value) {
         Ok(()) => Ok(value),
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(refused.code, "PROVIDER_ERROR");
             assert!(refused.message.contains(expected), "{}", refused.message);
         };
-        check("Sure! Here it is", "is no JSON");
+        check("Sure! Here it is", "is not JSON");
         check("{\"n\": \"x\"}", "does not fit the schema at `/n`");
     }
 

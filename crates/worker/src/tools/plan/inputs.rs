@@ -102,7 +102,7 @@ async fn referenced(
     let loaded = desk.kit.claim.load(vec![artifact.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
     let Some(bytes) = loaded else { return Err(crate::pipeline::not_available(artifact)) };
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        invalid(format!("input `{}` reads a part of a value that is no JSON: {error}", input.name))
+        invalid(format!("input `{}` reads a part of a value that is not JSON: {error}", input.name))
     })?;
     Ok(drill_into(&value, drill).map(|part| InputValue::Inline(part.clone())))
 }

@@ -200,7 +200,7 @@ pub(super) async fn stored_file(
 fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
     let what = format!("output {}", output.name);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        failure(codes::OUTPUT_INVALID, format!("output `{}` is no JSON: {error}", output.name))
+        failure(codes::OUTPUT_INVALID, format!("output `{}` is not JSON: {error}", output.name))
     })?;
     if let Some(schema) = &output.schema {
         check_schema(&what, schema, &value)?;

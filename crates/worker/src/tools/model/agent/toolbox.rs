@@ -121,7 +121,9 @@ impl Toolbox {
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         let parsed = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object);
         let Some(mut args) = parsed else {
-            return CallMeaning::Invalid("the arguments are no JSON object; call it again".to_owned());
+            return CallMeaning::Invalid(
+                "the arguments are not a JSON object; call the tool again".to_owned(),
+            );
         };
         // A decision is stored in the journal, so secrets that the model repeats are redacted first.
         desk.kit.keeper.redactor().value(&mut args);
