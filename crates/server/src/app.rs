@@ -203,28 +203,33 @@ impl App {
 
     /// Checks that recovery is complete, that the engine and the pool respond, and that the disk has free space.
     pub async fn is_ready(&self) -> Result<(), Problem> {
-        if !self.engine.is_recovered() || *self.stopping.borrow() {
-            return Err(Problem::unavailable("the server is starting or being stopped"));
+        if *self.stopping.borrow() {
+            return Err(Problem::unavailable("the server is being stopped; retry later"));
+        }
+        if !self.engine.is_recovered() {
+            return Err(Problem::unavailable("the server is starting; retry later"));
         }
         if let Some(stall) = self.pulse.vitals.stall() {
             return Err(Problem::unavailable(format!("{stall}; see the log of the server")));
         }
         if self.storage.is_disk_full() {
-            let message = "the disk has less free space than its reserve; nothing new is started or stored";
+            let message = "the disk has less free space than its reserve; free some, or prune executions";
             return Err(Problem::new(ProblemCode::DiskFull, message));
         }
         let answers = async {
             self.ask(Request::Load).await?;
             match &self.pulse.pool {
                 Some(pool) if !pool.ping().await => {
-                    Err(Problem::unavailable("the worker pool does not respond"))
+                    Err(Problem::unavailable("the worker pool does not respond; see the log of the server"))
                 }
                 _ => Ok(()),
             }
         };
         let late = |_| {
             let seconds = READY_WITHIN.as_secs();
-            Problem::unavailable(format!("the engine did not respond within {seconds} s"))
+            Problem::unavailable(format!(
+                "the engine did not respond within {seconds} s; see the log of the server"
+            ))
         };
         tokio::time::timeout(READY_WITHIN, answers).await.map_err(late)?
     }

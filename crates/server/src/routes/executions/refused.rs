@@ -31,7 +31,10 @@ impl From<Refusal> for Problem {
 
 fn of_rejected(rejected: &Rejected, message: String) -> Problem {
     match rejected {
-        Rejected::Ended(_) => Problem::new(ProblemCode::ExecutionEnded, message),
+        Rejected::Ended(_) => {
+            let message = format!("{message}; retry it to run steps again");
+            Problem::new(ProblemCode::ExecutionEnded, message)
+        }
         Rejected::Conflict { .. }
         | Rejected::Exists
         | Rejected::StaleFence { .. }

@@ -61,7 +61,9 @@ pub(super) fn judge(
         return Err(Signal::incomplete());
     }
     let Some(open) = open else {
-        return Err(Problem::conflict(format!("`{action}` does not wait for a person")));
+        return Err(Problem::conflict(format!(
+            "`{action}` does not wait for a person; see `waitingFor` of the execution"
+        )));
     };
     if !has_token(app, caller, open.task, signal)? {
         let message = "the completion token is not that of this task; read `waitingFor` of the execution";
@@ -137,7 +139,9 @@ fn find_repeated(
         check_actor(caller, signal)?;
         return match note.outcome == signal.outcome {
             true => Ok(Some(Judged::Repeated(None))),
-            false => Err(Problem::conflict("a different answer has already been accepted")),
+            false => {
+                Err(Problem::conflict("a different answer was already accepted; an answer cannot be changed"))
+            }
         };
     }
     Ok(None)
@@ -165,7 +169,7 @@ fn find_counted(
     let own = counted().find(|note| app.directory.person(&note.actor) == person);
     let Some(own) = own else { return Ok(None) };
     if own.outcome != signal.outcome {
-        return Err(Problem::conflict("you have approved it; a different answer cannot follow"));
+        return Err(Problem::conflict("you have already approved this step; an approval cannot be changed"));
     }
     let given = counted().count();
     let needed = needed_approvers(constraints_of(loaded)?);
