@@ -85,9 +85,11 @@ pub(crate) async fn collect_up_to(body: Body, app: &App, limit: usize) -> Result
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             Err(Problem::too_large(format!("the body is larger than the limit of {limit} bytes")))
         }
-        Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+        Ok(Err(_)) => {
+            Err(Problem::bad_request("the body of the request is incomplete or malformed; send it again"))
+        }
         Err(_) => {
-            let message = "the body did not arrive in time";
+            let message = "the body did not arrive in time; send it again";
             Err(Problem::new(ProblemCode::RequestTimeout, message))
         }
     }
@@ -139,15 +141,15 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // The path ends in `?` for an unknown field, and is `.` for the whole document.
         let path = error.path().to_string();
         let path = path.trim_end_matches(['.', '?']);
-        Problem::invalid(path, describe(error.inner()))
+        Problem::invalid(path, describe_json_error(error.inner()))
     })?;
-    reader.end().map_err(|error| Problem::invalid("", describe(&error)))?;
+    reader.end().map_err(|error| Problem::invalid("", describe_json_error(&error)))?;
     Ok(parsed)
 }
 
 /// Describes an error of the parser: a syntax error with its line and column; a wrong value without them, because its path
 /// is known.
-fn describe(error: &serde_json::Error) -> String {
+pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let (line, column) = (error.line(), error.column());

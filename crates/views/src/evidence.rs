@@ -57,7 +57,7 @@ pub struct Evidence {
     #[schema(nullable = false)]
     attempt: Option<u32>,
     category: Category,
-    outcome: Outcome,
+    outcome: EvidenceOutcome,
     /// Whether this is the last entry of the step, or of the execution.
     terminal: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ pub enum Category {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub enum Outcome {
+pub enum EvidenceOutcome {
     Succeeded,
     PartialSuccess,
     Failed,

@@ -11,7 +11,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// JSON, in this encoding if there is one.
+    /// Starts an origin that sends JSON, in an encoding if one is given.
     pub fn json(encoding: Option<&str>, body: Vec<u8>) -> Origin {
         let encoding = encoding.map(|name| format!("content-encoding: {name}\r\n")).unwrap_or_default();
         let head = format!(

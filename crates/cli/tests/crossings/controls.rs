@@ -230,7 +230,7 @@ fn open_gate(place: &crate::rig::Place, output: &serde_json::Value) -> serde_jso
     place.windlass(&["run", "--resume", id, "--json"]).expect(0).json()
 }
 
-/// Side by side the order means nothing: then the lines are counted.
+/// Counts the lines, because iterations in parallel have no order.
 fn reported_as(lines: &[String], situation: &str) -> String {
     if situation != "loop, two at a time" {
         return lines.join(" ");

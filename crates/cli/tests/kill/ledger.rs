@@ -46,7 +46,7 @@ impl Ledger {
         self.executions.values().map(|known| known.done.len()).sum()
     }
 
-    /// A life has ended: what is on disk now is what the next one must go on from.
+    /// Ends a process: its successor must continue from what is on disk now.
     pub fn close_life(&mut self, place: &Place, end: End) {
         let life = self.life();
         self.ends.push(end);
@@ -154,7 +154,7 @@ impl Known {
 mod the_ledger_itself {
     use super::*;
 
-    /// Killed twice, then the end; a worker had the step when the first life ended.
+    /// Judges a step after two kills and the end; a worker had the step when the first process ended.
     fn judge(done_in: usize, ran_in: &[usize]) {
         let ledger =
             Ledger { ends: vec![End::Killed, End::Killed, End::ByItself], executions: BTreeMap::new() };

@@ -57,7 +57,7 @@ fn counted(agent: &Value) -> (u64, u64) {
     (count("tokensUsed"), count("apiCalls"))
 }
 
-/// It ended well, and its tool ran once.
+/// Checks that the execution ended well and the tool ran once.
 fn ended_well(server: &Server, place: &Place, id: &str) -> Value {
     let whole = until(server, id, "completed");
     let agent = node(&whole, "ai");
@@ -107,7 +107,7 @@ fn an_argument_of_a_model_does_not_replace_the_result_of_a_node() {
     assert_eq!(results[2]["output"]["stdout"].as_str().unwrap().to_lowercase(), "true", "{results:?}");
 }
 
-/// A request that is reported of, and answered when it is let go on.
+/// Returns a request that reports its arrival and is answered when it is released.
 fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
     let (sender, answer) = channel();
     let (go, gone) = channel();

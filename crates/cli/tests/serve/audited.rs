@@ -97,7 +97,7 @@ impl Admin<'_> {
         answer
     }
 
-    /// Nothing happened, and nothing is written about it.
+    /// Checks that a request fails without an effect and without a row.
     #[track_caller]
     fn fails(&mut self, (method, route): (Method, &str), ids: &[&str], body: Option<Value>, expected: u16) {
         let (status, answer) = self.send(&method, route, ids, body);

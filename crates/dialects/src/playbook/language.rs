@@ -380,7 +380,7 @@ pub(crate) const FAILURES: [(&str, (FailureMode, EndPolicy)); 3] = [
 pub(crate) const FINAL_FAILURES: [(&str, FinalFailure); 2] =
     [("fail", FinalFailure::Fail), ("partial", FinalFailure::Partial)];
 
-/// Whether the execution completes all the same.
+/// Values of `pending_gates`: whether the execution completes although a gate is closed.
 pub(crate) const PENDING_GATES: [(&str, bool); 2] = [("wait", false), ("complete", true)];
 
 /// Description of a template in the text of a program.

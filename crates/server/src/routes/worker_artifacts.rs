@@ -203,7 +203,9 @@ async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<U
         })?;
         let is_last = next.is_none();
         if let Some(bytes) = next {
-            let broken = |_| Problem::bad_request("the body of the artifact broke off; send it again");
+            let broken = |_| {
+                Problem::bad_request("the body of the artifact is incomplete or malformed; send it again")
+            };
             piece.extend_from_slice(&bytes.map_err(broken)?);
         }
         if piece.len() < PIECE_BYTES && !is_last {

@@ -208,7 +208,7 @@ fn tool(name: String, rng: &mut Rng) -> Step {
     Step { on_demand: true, ..task(name, rng) }
 }
 
-/// Mostly short; some end about where the engine reads ahead to.
+/// Returns a delay, usually short; some end at about the time up to which the engine reads ahead.
 fn delay_ms(rng: &mut Rng) -> u64 {
     if rng.percent(15) { rng.between(50_000, 75_000) } else { rng.between(1, 20_000) }
 }

@@ -95,7 +95,7 @@ impl World {
         })
     }
 
-    /// Something for the engine's loop; it may take a moment until it turns.
+    /// Wakes the engine's loop, which may take a moment until it turns.
     pub(super) fn wake(&mut self, wake: Wake<Ticket>) {
         let soon = self.now + self.rng.below(3);
         let Some(engine) = &mut self.engine else { return };

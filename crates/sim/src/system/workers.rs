@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// It is asked to end: it stops what it has and reports none of it.
+    /// Stops a worker: it stops its work and reports none of it.
     pub(super) fn worker_stops(&mut self, worker: usize) -> Result<(), Broken> {
         if self.plan.embedded || !self.workers[worker].is_up() {
             return Ok(());

@@ -209,7 +209,7 @@ impl World {
         self.calm_since = self.calm_since.max(until);
     }
 
-    /// Left alone, the engine rings every timer soon after it is due.
+    /// Checks that the engine fires every timer soon after it is due, if nothing disturbs it.
     fn inspects(&mut self) -> Result<(), Broken> {
         self.agenda.plan(self.now + INSPECT_MS, Happening::Inspects);
         if self.engine.is_none() || self.now < self.calm_since + LATE_MS {

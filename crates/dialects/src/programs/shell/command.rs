@@ -1,4 +1,4 @@
-//! Whether a command hands a value to an interpreter: `eval`, `sh -c`, `| sh`, `trap` and others.
+//! Checks whether a command passes a value to an interpreter: `eval`, `sh -c`, `| sh`, `trap` and others.
 
 use super::words::{Word, is_name};
 
@@ -324,7 +324,7 @@ fn filter(name: &str, words: &[Word]) -> Result<(), Danger> {
 /// Operators of `[[ ]]` that evaluate their operands.
 const EVALUATING: [&str; 8] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
 
-/// `[[ … ]]`: comparisons of numbers evaluate what they compare.
+/// Checks `[[ … ]]`, whose comparisons of numbers evaluate their operands.
 pub(super) fn check_test(words: &[Word]) -> Result<(), Danger> {
     let evaluates = words.iter().any(|word| EVALUATING.contains(&&*word.text));
     match words.iter().find_map(|word| word.value).filter(|_| evaluates) {

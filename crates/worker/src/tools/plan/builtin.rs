@@ -1,6 +1,6 @@
 //! Built-in actions that need no program: requests over HTTP, and checks.
 
-use super::super::{Desk, http};
+use super::super::{ToolContext, http};
 use super::inputs::{InputValue, ResolvedInput, text_of};
 use crate::excerpt::settle_value;
 use crate::failure::{failure, invalid};
@@ -20,7 +20,7 @@ const OF_CHECK: [&str; 2] = ["expression", "name"];
 pub(super) async fn request_http(
     inputs: &[ResolvedInput],
     call: &Call,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Map<String, Value>, Box<Failure>> {
     let values = inline(inputs)?;
@@ -39,14 +39,14 @@ pub(super) async fn request_http(
         number: 0,
         memo: None,
     };
-    let CallResult { outcome, facts } = http::run(&request, desk, halt).await;
+    let CallResult { outcome, facts } = http::run(&request, cx, halt).await;
     let (status, headers, body) = match (outcome, facts.get("http")) {
         (Ok(mut result), _) => {
             (result["status_code"].take(), result["headers"].take(), result["data"].take())
         }
         (Err(refused), Some(answer)) => {
             let mut body = refused.details.get("body").cloned().unwrap_or_default();
-            settle_value(&desk.kit.keeper.redactor(), &mut body);
+            settle_value(&cx.kit.keeper.redactor(), &mut body);
             let parsed = body.as_str().and_then(|text| serde_json::from_str(text).ok());
             (answer["status"].clone(), answer["headers"].clone(), parsed.unwrap_or(body))
         }

@@ -2,7 +2,7 @@
 //! variables with these paths are correct in both places.
 
 use super::super::container;
-use super::super::{Desk, container::container_name};
+use super::super::{ToolContext, container::container_name};
 use super::inputs::{InputValue, ResolvedInput, plain_text, text_of};
 use super::place::StepPlace;
 use crate::failure::{failure, invalid};
@@ -49,7 +49,7 @@ impl Image {
         &self,
         place: &StepPlace,
         env: &BTreeMap<String, String>,
-        desk: &Desk,
+        cx: &ToolContext,
         halt: Halt,
     ) -> Result<Value, Box<Failure>> {
         if self.name.is_empty() || self.name.starts_with('-') || self.name.contains(char::is_whitespace) {
@@ -59,7 +59,7 @@ impl Image {
             )));
         }
         let engine = container::find_engine().ok_or_else(no_engine)?;
-        let name = container_name(desk.unit);
+        let name = container_name(cx.unit);
         container::remove(engine, &name).await;
         // The engine itself runs with the PATH of the worker.
         let inside: BTreeMap<String, String> = env
@@ -69,7 +69,7 @@ impl Image {
             .collect();
         let words = self.words(engine, &name, place, inside.keys().map(String::as_str));
         let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
-        let ended = place.program(argv, &inside).run(desk, halt.clone()).await;
+        let ended = place.program(argv, &inside).run(cx, halt.clone()).await;
         if halt.is_requested() {
             container::remove(engine, &name).await;
         }

@@ -1,6 +1,6 @@
 //! Inputs of a step: their values, found through references and checked against their schemas.
 
-use super::super::Desk;
+use super::super::ToolContext;
 use crate::failure::{failure, invalid};
 use serde_json::{Map, Value};
 use windlass_artifact::key;
@@ -43,7 +43,7 @@ pub(super) fn plain_text(value: &Value) -> String {
 pub(super) async fn resolve(
     step: &PlanStep,
     config: &Map<String, Value>,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Vec<ResolvedInput>, Box<Failure>> {
     let mut resolved = Vec::new();
     for input in &step.inputs {
@@ -54,7 +54,7 @@ pub(super) async fn resolve(
             Binding::Unbound => None,
             Binding::Ref { from, drill, default, .. } => {
                 let source = PlanStep::source(config, &input.name);
-                let found = referenced(input, from, drill, source, desk).await?;
+                let found = referenced(input, from, drill, source, cx).await?;
                 found.or_else(|| default.clone().map(InputValue::Inline))
             }
         };
@@ -68,7 +68,7 @@ pub(super) async fn resolve(
         resolved.push(ResolvedInput {
             name: input.name.clone(),
             is_json: input.schema.is_some(),
-            is_secret: is_secret(input, desk),
+            is_secret: is_secret(input, cx),
             value,
         });
     }
@@ -81,7 +81,7 @@ async fn referenced(
     from: &RefSource,
     drill: &[String],
     source: Option<&Value>,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Option<InputValue>, Box<Failure>> {
     let Some(source) = source else { return Ok(None) };
     let artifact = key(source).filter(|_| matches!(from, RefSource::Output { .. }));
@@ -99,7 +99,7 @@ async fn referenced(
         );
         return Err(failure(codes::VALUE_TOO_LARGE, message));
     }
-    let loaded = desk.kit.claim.load(vec![artifact.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
+    let loaded = cx.kit.claim.load(vec![artifact.to_owned()]).await?.pop().and_then(|(_, bytes)| bytes);
     let Some(bytes) = loaded else { return Err(crate::pipeline::not_available(artifact)) };
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
         invalid(format!("input `{}` reads a part of a value that is not JSON: {error}", input.name))
@@ -129,7 +129,7 @@ pub(super) fn check_schema(what: &str, schema: &Value, value: &Value) -> Result<
     }
 }
 
-fn is_secret(input: &StepInput, desk: &Desk) -> bool {
+fn is_secret(input: &StepInput, cx: &ToolContext) -> bool {
     let Binding::Ref { from: RefSource::Param(param), .. } = &input.binding else { return false };
-    desk.keychain.get(PlanStep::SECRETS).is_some_and(|secrets| secrets.get(param).is_some())
+    cx.keychain.get(PlanStep::SECRETS).is_some_and(|secrets| secrets.get(param).is_some())
 }

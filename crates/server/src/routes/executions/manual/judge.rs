@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_duties::{
-    Approval, Deed, SodConstraint, Verdict, Violation, check, needed_approvers, relevant_roles,
+    Approval, PerformedDuty, SodConstraint, Verdict, Violation, check, needed_approvers, relevant_roles,
 };
 use windlass_kernel::net::Completion;
 use windlass_kernel::{Execution, ManualNote, ManualOutcome, Net, NoteEffect, RunState, StepId};
@@ -232,9 +232,9 @@ fn evaluate(
     let options = &loaded.stored.origin.options;
     let initiators: Vec<String> =
         std::iter::once(&options.by).chain(&options.makers).map(|id| person(id)).collect();
-    let deeds: Vec<(String, &str)> = loaded
+    let performed: Vec<(String, &str)> = loaded
         .history
-        .deeds()
+        .performed_duties()
         .filter_map(|(user, step)| Some((person(user), duty_of(loaded.net, step)?)))
         .collect();
     let counted = loaded.history.notes(open.task.run).iter().filter(|note| note.effect == NoteEffect::Counts);
@@ -246,7 +246,7 @@ fn evaluate(
         consents: signal.outcome == ManualOutcome::Succeeded,
         duty: duty_of(loaded.net, open.step),
         initiators: &initiators.iter().map(String::as_str).collect::<Vec<_>>(),
-        deeds: &deeds.iter().map(|(user, duty)| Deed { user, duty }).collect::<Vec<_>>(),
+        performed: &performed.iter().map(|(user, duty)| PerformedDuty { user, duty }).collect::<Vec<_>>(),
         approvals: &approvals.iter().map(|(user, roles)| Approval { user, roles }).collect::<Vec<_>>(),
     };
     Ok(check(constraints_of(loaded)?, &facts))
