@@ -109,7 +109,7 @@ try {
       await page.goto(`${server.url}${path}${query}`);
       await page.locator('.step').first().waitFor();
       if (query) await page.getByText('20,000 iterations').first().waitFor();
-      // The page is quiet when no task was long for a while.
+      // The page is idle when it has had no long task for a while.
       await page.evaluate((quiet) => new Promise((done) => {
         let timer = setTimeout(done, quiet);
         new PerformanceObserver((list) => {

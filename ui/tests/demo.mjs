@@ -1,4 +1,4 @@
-// A server with something in every state: for pictures, and to look at by hand.
+// A server with executions in every state, for screenshots and manual inspection.
 import { APPROVAL, FAILING } from './server.mjs';
 
 /** A loop with retries and two iterations that fail. */
@@ -29,7 +29,7 @@ workflow:
     tool: {kind: shell, command: 'echo "some orders could not be booked" >&2; exit 1'}
 `;
 
-/** Waits at a gate until somebody patches the context. */
+/** Waits at a gate until the context is patched. */
 export const GATE = `
 apiVersion: noetl.io/v2
 kind: Playbook

@@ -110,7 +110,7 @@ test('a loop is a counter with iterations to look into, and a route that was not
   });
 });
 
-/** The sentence beside a step in the tab of steps. */
+/** Returns the sentence next to a step in the tab of steps. */
 const reason = async (page, name) => page.getByRole('region', { name: 'Steps' }).locator('summary', { has: page.locator('strong', { hasText: new RegExp(`^${name}$`) }) }).first().innerText();
 
 test('a conditional, a failure and an error route are explained with the values that they saw', async () => {

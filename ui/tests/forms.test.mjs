@@ -1,4 +1,4 @@
-// Forms, dialogs and lists: what they say, what they keep, and where the focus is.
+// Forms, dialogs and lists: their messages, the text they keep, and the focus.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -107,7 +107,7 @@ test('an execution is run again with the same inputs and tags, also those that n
   });
 });
 
-test('what is typed into a form stays over its tabs, other pages and its other view', async () => {
+test('text typed into a form is kept across tabs, pages and views', async () => {
   const workflow = await register(FORM);
   await at.signedIn(async (page) => {
     await at.open(page, `/workflows/${workflow}/start`);
@@ -212,7 +212,7 @@ test('a sign-out forgets the drafts, after the browser has asked', async () => {
   );
 });
 
-test('a new workflow and a new schedule keep what was typed', async () => {
+test('a new workflow and a new schedule keep the typed text', async () => {
   await at.signedIn(async (page) => {
     await at.open(page, '/workflows/new');
     const source = editor(page);
@@ -288,8 +288,8 @@ test('a patch that is not an object is refused by the page, and an error is writ
       await at.open(page, `/workflows/${wrong}/start`);
       await page.getByLabel('Name').fill('Ann');
       await page.getByRole('button', { name: 'Start', exact: true }).click();
-      await page.getByRole('alert').getByText(/expected an object/).waitFor();
-      assert.equal(await page.getByText(/expected an object/).count(), 1);
+      await page.getByRole('alert').getByText(/must be an object/).waitFor();
+      assert.equal(await page.getByText(/must be an object/).count(), 1);
     },
     { mayFail: true },
   );
@@ -308,7 +308,7 @@ test('a copy that the browser refuses says so', async () => {
   });
 });
 
-test('approvals are told apart by their questions, and an answer is announced', async () => {
+test('approvals are distinguished by their questions, and an answer is announced', async () => {
   await at.server.run(APPROVAL);
   await at.server.run(APPROVAL.replace('name: release', 'name: other').replace('May it go out?', 'May it come in?'));
   await at.signedIn(async (page) => {
@@ -427,7 +427,7 @@ test('a list keeps its pages while the time of its period passes', async () => {
 test('filters of the address are shown, those of unlisted workflows and correlations, too', async () => {
   const workflow = await register(SMALL('unlisted'));
   await at.signedIn(async (page) => {
-    // As if there were more workflows than the list has.
+    // The response claims that there are more workflows than the list has.
     await page.route(/\/api\/v1\/workflows\?/, (route) => route.fulfill({ json: { workflows: [], pagination: { limit: 100, offset: 0, hasMore: false } } }));
     await at.open(page, `/executions?workflow=${workflow}&correlation=tide-7`);
     await page.getByText('No execution matches.').waitFor();
@@ -504,7 +504,7 @@ test('keys of one letter are turned off, and stay off', async () => {
   });
 });
 
-test('what has not changed between two answers stays the same object', async () => {
+test('values that are equal in two responses stay the same object', async () => {
   const source = readFileSync(new URL('../src/api/share.ts', import.meta.url), 'utf8');
   const { share } = await import(`data:text/javascript,${encodeURIComponent(typescript.transpileModule(source, { compilerOptions: { module: 'esnext', target: 'esnext' } }).outputText)}`);
   const before = { steps: [{ id: 'a', output: { n: 1 } }, { id: 'b' }], status: 'running', gone: 1 };

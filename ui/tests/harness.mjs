@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 import { serveFromDisk } from './disk.mjs';
 import { Server } from './server.mjs';
 
-// A machine that does other work, too, is slow.
+// Generous, because the machine may do other work.
 const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
 /** Starts a server and a browser for the tests of a file. Settings of the server are variables of its environment. */

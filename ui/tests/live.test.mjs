@@ -1,4 +1,4 @@
-// Pages that follow an execution while something goes wrong: lines that arrive late, errors, slow answers, a server that is away.
+// Pages that follow an execution while something goes wrong: lines that arrive late, errors, slow responses, a server that is down.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LONG } from './demo.mjs';
@@ -85,7 +85,7 @@ test('an execution of another tenant is followed, even if each answer takes long
     assert.equal(file.suggestedFilename(), `${executionId}.evidence.jsonl`);
     await page.route(`**/api/v1/executions/${executionId}`, async (route) => {
       const response = await route.fetch();
-      // The answer is underway for longer than the page waits between two reads.
+      // The response takes longer than the page waits between two reads.
       await new Promise((arrived) => setTimeout(arrived, 4_000));
       await route.fulfill({ response }).catch(() => undefined);
     });

@@ -46,7 +46,7 @@ for (const colorScheme of ['light', 'dark']) {
   });
 }
 
-test('keys lead through the page, and the palette finds what it is asked for', async () => {
+test('keys navigate the page, and the palette finds pages and objects', async () => {
   await ids();
   await at.signedIn(async (page) => {
     await page.keyboard.press('g');

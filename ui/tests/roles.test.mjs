@@ -1,4 +1,4 @@
-// Who is signed in, in several tabs, and what a role is offered.
+// The signed-in user in several tabs, and the actions that the page offers to each role.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { harness } from './harness.mjs';

@@ -73,7 +73,7 @@ export class Server {
     return readFileSync(join(this.data, 'owner.token'), 'utf8').trim();
   }
 
-  /** Runs a command of the binary in the data folder, and returns what it printed. */
+  /** Runs a command of the binary in the data folder, and returns its output. */
   command(...args) {
     const done = spawnSync(BINARY, [...args, '--data', this.data], { cwd: this.folder, encoding: 'utf8' });
     return { code: done.status, stdout: done.stdout, stderr: done.stderr };
@@ -95,7 +95,7 @@ export class Server {
     return { status: response.status, body: text ? JSON.parse(text) : undefined };
   }
 
-  /** Registers a definition and starts it; the answer comes when it has ended or waits. */
+  /** Registers a definition and starts it; returns when it has ended or waits. */
   run(definition, inputs = {}) {
     return this.start(definition, inputs, { async: false });
   }

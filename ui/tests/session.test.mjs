@@ -131,7 +131,7 @@ test('after a kill of the server the page shows the truth without a reload, in t
       assert.ok(done.status < 300, JSON.stringify(done.body));
       for (const tab of [page, other]) await tab.locator('.title .status.completed').waitFor();
     },
-    // The browser itself reports requests that nothing answers.
+    // The browser itself reports requests without a response.
     { mayFail: true },
   );
 });

@@ -1,4 +1,4 @@
-// What the views of an execution say: about children, stops, pauses, omitted parts, errors and evidence.
+// Views of an execution: children, stops, pauses, omitted parts, errors and evidence.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GATE, IMPORT, LONG, SAGA } from './demo.mjs';

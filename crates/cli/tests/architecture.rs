@@ -93,7 +93,7 @@ const NEVER: [&str; 19] = [
     "thread_local!",
 ];
 
-/// What a file may contain all the same, and why that changes no result.
+/// Exceptions: what a file may contain, and why that changes no result.
 const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
@@ -359,7 +359,7 @@ fn contains_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// What `use std::{fs, sync::Arc}` names: `std::fs`, `std::sync`.
+/// Returns the names in `use std::{fs, sync::Arc}`: `std::fs`, `std::sync`.
 fn grouped_std(code: &str) -> Vec<String> {
     let dense: String = code.split_whitespace().collect();
     let mut found = Vec::new();

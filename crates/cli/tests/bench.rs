@@ -139,7 +139,7 @@ fn the_system_calls_show_a_sync_before_each_acknowledgement() {
     assert!(batches > 10 && answers > 10, "{batches} batches and {answers} answers were seen");
 }
 
-/// What one thread did since its batch began.
+/// Activity of one thread since its batch began.
 #[derive(Default)]
 struct Thread {
     /// A call that another thread's call was listed before.

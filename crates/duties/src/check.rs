@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// An answer of a user to an earlier task of the execution, as a duty that the user performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deed<'a> {
+pub struct PerformedDuty<'a> {
     pub user: &'a str,
     pub duty: &'a str,
 }
@@ -28,7 +28,7 @@ pub struct Signal<'a> {
     pub duty: Option<&'a str>,
     /// Users who started the execution, or the executions that it continues.
     pub initiators: &'a [&'a str],
-    pub deeds: &'a [Deed<'a>],
+    pub performed: &'a [PerformedDuty<'a>],
     pub approvals: &'a [Approval<'a>],
 }
 
@@ -88,8 +88,8 @@ fn violation(constraint: &SodConstraint, signal: &Signal<'_>, ends: bool) -> Opt
         SodConstraint::DistinctApprovers { .. } => None,
         SodConstraint::IncompatibleDuties { duty_keys } => {
             let duty = signal.duty.filter(|duty| is_among(duty_keys, duty))?;
-            let by_actor = signal.deeds.iter().filter(|deed| deed.user == actor && deed.duty != duty);
-            let other = by_actor.map(|deed| deed.duty).find(|other| is_among(duty_keys, other))?;
+            let by_actor = signal.performed.iter().filter(|done| done.user == actor && done.duty != duty);
+            let other = by_actor.map(|done| done.duty).find(|other| is_among(duty_keys, other))?;
             Some(format!("{actor} performed `{other}` in this run, so another user must perform `{duty}`"))
         }
         SodConstraint::SpecialistApproval { required_roles, .. } => {
@@ -120,7 +120,7 @@ mod tests {
             consents: true,
             duty: Some("payment:send"),
             initiators: &[MAKER],
-            deeds: &[],
+            performed: &[],
             approvals: &[],
         }
     }
@@ -155,9 +155,9 @@ mod tests {
     fn act_12_no_user_performs_two_incompatible_duties_of_a_run() {
         let duty_keys = vec!["invoice:write".to_owned(), "payment:send".to_owned()];
         let constraint = SodConstraint::IncompatibleDuties { duty_keys };
-        let wrote = [Deed { user: OTHER, duty: "invoice:write" }];
-        let sent = [Deed { user: OTHER, duty: "payment:send" }];
-        let cases: [(&str, &[Deed<'_>], Option<&str>, bool); 6] = [
+        let wrote = [PerformedDuty { user: OTHER, duty: "invoice:write" }];
+        let sent = [PerformedDuty { user: OTHER, duty: "payment:send" }];
+        let cases: [(&str, &[PerformedDuty<'_>], Option<&str>, bool); 6] = [
             (OTHER, &wrote, Some("payment:send"), true),
             (MAKER, &wrote, Some("payment:send"), false),
             (OTHER, &sent, Some("payment:send"), false),
@@ -165,9 +165,9 @@ mod tests {
             (OTHER, &wrote, None, false),
             (OTHER, &[], Some("payment:send"), false),
         ];
-        for (actor, deeds, duty, is_refused) in cases {
-            let found = refused(&constraint, &Signal { deeds, duty, ..signal(actor) });
-            assert_eq!(found.is_some(), is_refused, "{actor} {deeds:?} {duty:?}");
+        for (actor, performed, duty, is_refused) in cases {
+            let found = refused(&constraint, &Signal { performed, duty, ..signal(actor) });
+            assert_eq!(found.is_some(), is_refused, "{actor} {performed:?} {duty:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 mod check;
 
-pub use check::{Approval, Deed, Signal, Verdict, Violation, check, needed_approvers};
+pub use check::{Approval, PerformedDuty, Signal, Verdict, Violation, check, needed_approvers};
 
 use serde::{Deserialize, Serialize};
 

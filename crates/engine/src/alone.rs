@@ -3,7 +3,7 @@
 
 use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
-use crate::wake::{Answer, Effect, Fatal, Lookup, Now, Request, Wake};
+use crate::wake::{Effect, EngineAnswer, Fatal, Lookup, Now, Request, Wake};
 use windlass_kernel::{ExecutionId, Input};
 use windlass_store::{Audit, Store, StoreError};
 
@@ -16,7 +16,7 @@ pub fn give_alone<S: Store>(
     execution: ExecutionId,
     (input, audit): (Input, Option<Box<Audit>>),
     (seed, now): (u64, Now),
-) -> Result<Answer, Fatal> {
+) -> Result<EngineAnswer, Fatal> {
     let mut reader = store.reader()?;
     let mut lane: Lane<()> = Lane::new(Config { seed, ..Config::default() }, now);
     let mut wakes = vec![Wake::Ask(Request::Give { execution, input, audit }, ())];

@@ -8,7 +8,8 @@ use crate::lane::{ChildCheck, Config, Lane};
 use crate::reading::look_up;
 use crate::resources::{ResourceRequest, Resources};
 use crate::wake::{
-    Answer, Effect, Fatal, Found, GroupCall, InputsLookup, Lookup, Now, ReadId, Request, SessionKey, Wake,
+    Effect, EngineAnswer, Fatal, Found, GroupCall, InputsLookup, Lookup, Now, ReadId, Request, SessionKey,
+    Wake,
 };
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,22 +41,22 @@ pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 
 /// Message for the loop.
 enum EngineMessage {
-    Request(Request, Box<dyn FnOnce(Answer) + Send>),
+    Request(Request, Box<dyn FnOnce(EngineAnswer) + Send>),
     Call(Call, ReplyTo),
     Attach(SessionKey, ReplyTo),
 }
 
 /// Receiver of an answer.
 enum AnswerReceiver {
-    Caller(Box<dyn FnOnce(Answer) + Send>),
+    Caller(Box<dyn FnOnce(EngineAnswer) + Send>),
     Worker(ReplyTo),
 }
 
 impl AnswerReceiver {
-    fn answer(self, answer: Answer) {
+    fn answer(self, answer: EngineAnswer) {
         match (self, answer) {
             (AnswerReceiver::Caller(reply), answer) => reply(answer),
-            (AnswerReceiver::Worker(mut reply), Answer::Reply(sent)) => reply(sent),
+            (AnswerReceiver::Worker(mut reply), EngineAnswer::Reply(sent)) => reply(sent),
             // The engine stops: without a reply the worker repeats the call.
             (AnswerReceiver::Worker(_), _) => {}
         }
@@ -185,13 +186,13 @@ impl Handle {
 
     /// Sends a request. The answer is passed to a callback on the engine's thread, which must be quick. Blocks while
     /// too many requests wait. After the engine has ended, the callback is dropped without a call.
-    pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
+    pub fn ask(&self, request: Request, reply: impl FnOnce(EngineAnswer) + Send + 'static) {
         let _ = self.requests.send(EngineMessage::Request(request, Box::new(reply)));
     }
 
     /// Sends a request like [`Handle::ask`], unless too many requests wait: then it returns false.
     #[must_use]
-    pub fn try_ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) -> bool {
+    pub fn try_ask(&self, request: Request, reply: impl FnOnce(EngineAnswer) + Send + 'static) -> bool {
         self.requests.try_send(EngineMessage::Request(request, Box::new(reply))).is_ok()
     }
 
@@ -215,7 +216,7 @@ impl Handle {
 
     /// Sends a request and waits for the answer; None when the engine has ended.
     #[must_use]
-    pub fn call(&self, request: Request) -> Option<Answer> {
+    pub fn call(&self, request: Request) -> Option<EngineAnswer> {
         let (sender, receiver) = bounded(1);
         self.ask(request, move |answer| {
             let _ = sender.send(answer);
@@ -470,7 +471,7 @@ impl<S: Store> LaneLoop<S> {
 
     fn serve(&self, request: ResourceRequest, receiver: AnswerReceiver) {
         let (tenant, resources) = (request.tenant.clone(), self.resources.clone());
-        let serve = move |(): &mut ()| receiver.answer(Answer::resource(resources.serve(request)));
+        let serve = move |(): &mut ()| receiver.answer(EngineAnswer::resource(resources.serve(request)));
         let submitted = self.serving.submit(&tenant, 0, Box::new(serve));
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }

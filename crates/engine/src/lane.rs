@@ -41,7 +41,7 @@ pub(crate) use agents::end_of;
 use crate::activity::Activities;
 use crate::ids::new_execution_id;
 use crate::resources::{NoResources, Resources};
-use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
+use crate::wake::{Effect, EngineAnswer, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
 use deciding::{AwaitedState, Pending, PendingKind, StartRequester};
 use groups::Groups;
@@ -235,7 +235,7 @@ impl<R> Lane<R> {
         if self.stopping && self.is_at_rest() {
             let waiting = self.executions.take_waiters().into_iter().chain(self.agents.take_all());
             for reply in waiting.chain(self.groups.take_replies()) {
-                self.answer(reply, Answer::Stopping);
+                self.answer(reply, EngineAnswer::Stopping);
             }
             self.effects.push(Effect::Stopped);
         }
@@ -300,7 +300,7 @@ impl<R> Lane<R> {
             Request::Limit(limits) => {
                 self.queue.limit(limits.slots);
                 self.rooms.limit(limits.open);
-                self.answer(reply, Answer::Accepted);
+                self.answer(reply, EngineAnswer::Accepted);
             }
             Request::Keep(entries) => self.store_entries(entries, reply),
             Request::Load => self.report_load(reply),
@@ -320,7 +320,7 @@ impl<R> Lane<R> {
             | Request::Limit(_)
             | Request::Await(_)
             | Request::AwaitPause(_)
-            | Request::Group(_) => self.answer(reply, Answer::Stopping),
+            | Request::Group(_) => self.answer(reply, EngineAnswer::Stopping),
         }
     }
 
@@ -347,14 +347,14 @@ impl<R> Lane<R> {
             | Call::Progress(_)
             | Call::Log(_)
             | Call::Resource(_) => self.call(call, reply),
-            Call::Register(_) | Call::Beat(_) | Call::Agent(_) => self.answer(reply, Answer::Stopping),
+            Call::Register(_) | Call::Beat(_) | Call::Agent(_) => self.answer(reply, EngineAnswer::Stopping),
         }
     }
 
     /// Writes rows of other tables, all of them in one transaction.
     fn store_entries(&mut self, entries: Vec<Entry>, reply: R) {
         if entries.is_empty() {
-            return self.answer(reply, Answer::Kept(Vec::new()));
+            return self.answer(reply, EngineAnswer::Kept(Vec::new()));
         }
         self.open.add_entries(entries, reply);
     }
@@ -370,7 +370,7 @@ impl<R> Lane<R> {
             lost: self.sessions.lost(),
             tally: self.tally,
         };
-        self.answer(reply, Answer::Load(load));
+        self.answer(reply, EngineAnswer::Load(load));
     }
 
     fn time_passes(&mut self) {
@@ -383,12 +383,12 @@ impl<R> Lane<R> {
         self.poll_inbox();
     }
 
-    fn answer(&mut self, reply: R, answer: Answer) {
+    fn answer(&mut self, reply: R, answer: EngineAnswer) {
         self.effects.push(Effect::Answer(reply, answer));
     }
 
     fn answer_verdict(&mut self, reply: R, verdict: protocol::Verdict) {
-        self.answer(reply, Answer::verdict(verdict));
+        self.answer(reply, EngineAnswer::verdict(verdict));
     }
 
     fn fatal(&mut self, fatal: impl Into<Fatal>) {

@@ -26,7 +26,7 @@ pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use resources::{RequestingUnit, ResourceRequest, Resources};
 pub use wake::{
-    Answer, ChildReading, Defaults, Effect, Fatal, Found, GroupCall, GroupLoad, GroupReply, HeldCall,
+    ChildReading, Defaults, Effect, EngineAnswer, Fatal, Found, GroupCall, GroupLoad, GroupReply, HeldCall,
     InputsLookup, Limits, Load, Lookup, NotRetried, Now, OpenLimits, PreparedStart, ReadId, Refusal, Request,
     SessionKey, Share, SlotLimits, Start, Tally, Wake, describe_lost,
 };

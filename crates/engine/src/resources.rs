@@ -37,7 +37,7 @@ pub struct RequestingUnit {
     pub is_whole: bool,
     /// Inputs of the execution, or the reference to them.
     pub inputs: Arc<Value>,
-    /// Its stored pipeline.
+    /// Stored pipeline of the unit.
     pub spec: Option<Arc<Value>>,
     /// Stored pipelines of the steps whose results it reads.
     pub reads: Vec<Arc<Value>>,

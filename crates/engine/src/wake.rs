@@ -27,7 +27,7 @@ pub struct Now {
 #[derive(Debug)]
 pub enum Wake<R> {
     Ask(Request, R),
-    /// Call of a worker. It is answered with an [`Answer::Reply`], except for a registration.
+    /// Call of a worker. It is answered with an [`EngineAnswer::Reply`], except for a registration.
     Call(protocol::Call, R),
     /// The batch that was handed out is on disk, or the store is broken.
     Written(Result<Vec<Applied>, StoreError>),
@@ -40,7 +40,7 @@ pub enum Wake<R> {
 
 #[derive(Debug)]
 pub enum Effect<R> {
-    Answer(R, Answer),
+    Answer(R, EngineAnswer),
     /// Writes a batch. At most one is being written at a time.
     Write(Vec<Write>),
     Read(ReadId, Lookup),
@@ -107,7 +107,7 @@ pub enum Request {
     Keep(Vec<Entry>),
     /// Counts of waiting and running work.
     Load,
-    /// Call of a worker outside of this process; answered with an [`Answer::Group`].
+    /// Call of a worker outside of this process; answered with an [`EngineAnswer::Group`].
     Group(GroupCall),
 }
 
@@ -354,7 +354,7 @@ impl Start {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum EngineAnswer {
     Defined {
         id: DefinitionId,
         version: u32,
@@ -376,17 +376,17 @@ pub enum Answer {
     Stopping,
 }
 
-impl Answer {
-    pub(crate) fn resource(reply: protocol::ResourceReply) -> Answer {
-        Answer::Reply(protocol::Reply::Resource(Box::new(reply)))
+impl EngineAnswer {
+    pub(crate) fn resource(reply: protocol::ResourceReply) -> EngineAnswer {
+        EngineAnswer::Reply(protocol::Reply::Resource(Box::new(reply)))
     }
 
-    pub(crate) fn verdict(verdict: protocol::Verdict) -> Answer {
-        Answer::Reply(protocol::Reply::Verdict(verdict))
+    pub(crate) fn verdict(verdict: protocol::Verdict) -> EngineAnswer {
+        EngineAnswer::Reply(protocol::Reply::Verdict(verdict))
     }
 
-    pub(crate) fn agent(answer: protocol::AgentAnswer) -> Answer {
-        Answer::Reply(protocol::Reply::Agent(Box::new(answer)))
+    pub(crate) fn agent(answer: protocol::AgentAnswer) -> EngineAnswer {
+        EngineAnswer::Reply(protocol::Reply::Agent(Box::new(answer)))
     }
 }
 

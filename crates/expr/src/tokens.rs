@@ -68,7 +68,7 @@ enum Tag {
 
 /// Upper bound of the parser's depth at a token, in operators.
 struct Nesting {
-    /// For each open block, the block itself and its `elif`.
+    /// Two entries for each open block: the block itself and its `elif`.
     blocks: Vec<usize>,
     /// Number of operators since the last comma, for each open bracket and outside of all.
     runs: Vec<usize>,

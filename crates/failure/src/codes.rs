@@ -56,7 +56,7 @@ macro_rules! failure_codes {
 }
 
 failure_codes! {
-    /// Codes that have their class whoever reports them, also the program of a step.
+    /// Codes that have their class no matter whether the engine, a tool or the program of a step reports them.
     RESERVED:
     AI_MODEL_BUSY Transient5xx "the provider of the model is overloaded (503, 529); retry later, or use another model",
     AUTHENTICATION_FAILED Auth "the other side refused the credentials (401), or they have expired; renew the secret that has them",

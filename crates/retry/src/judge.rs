@@ -32,7 +32,7 @@ pub(crate) struct Judge<'p> {
     pub(crate) from: Option<StepId>,
     after_from: BTreeSet<StepId>,
     preds: Vec<Vec<StepId>>,
-    /// For each join step of the new net, a step whose branch reaches it again.
+    /// Index: join step of the new net. Value: a step whose branch reaches that join again.
     reopened: Vec<Option<StepId>>,
     pub(crate) verdicts: BTreeMap<RunId, Verdict>,
     pub(crate) refused: BTreeMap<StepId, RefusedStep>,

@@ -38,7 +38,7 @@ pub(crate) struct Firing {
 /// Work of an ended execution.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// In the order in which they fired.
+    /// Firings in the order in which they fired.
     pub(crate) firings: BTreeMap<RunId, Firing>,
     /// The newest firing at each place.
     pub(crate) places: BTreeMap<(StepId, Path), RunId>,

@@ -12,7 +12,7 @@ pub enum Overlap {
     Forbid,
     /// One run at a time; only the newest of those that wait runs.
     QueueLatest,
-    /// As `queue_latest`, and the active run is cancelled.
+    /// Like `queue_latest`, but the active run is cancelled.
     Replace,
 }
 

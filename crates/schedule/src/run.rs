@@ -21,7 +21,7 @@ pub enum RunStatus {
 pub enum RunSignal {
     /// A dispatcher takes it under a lease.
     Claim,
-    /// Its work begins.
+    /// The work of the run begins.
     Start,
     /// It was claimed, and its work will not begin under this lease.
     Release,

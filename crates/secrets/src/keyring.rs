@@ -50,7 +50,7 @@ pub enum KeyError {
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// At least one key, newest first. Keys are erased from memory when the ring is dropped, and never printed.
+/// Master keys, newest first; at least one. They are erased from memory when the ring is dropped, and never printed.
 #[derive(Clone)]
 pub struct Keyring {
     keys: Vec<(KeyId, Key)>,

@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
-        /// In every encoding and split, the value is redacted and the text around it is kept.
+        /// Redacts the value in every encoding and split, and keeps the text around it.
         #[test]
         fn no_value_comes_through(
             value in "[a-zA-Z0-9]{3}[a-zA-Z0-9/+ \"\\\\%é\n]{5,60}",

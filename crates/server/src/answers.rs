@@ -55,7 +55,7 @@ pub struct HeldBytes {
 
 /// A JSON body in parts.
 #[derive(Debug)]
-pub struct Answer {
+pub struct JsonParts {
     parts: Parts,
 }
 
@@ -99,7 +99,7 @@ impl Answers {
 
     /// Writes a response as JSON, as far as the tenant's budget allows. This takes time, so it must run on a thread for
     /// blocking work.
-    pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<Answer, Problem> {
+    pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<JsonParts, Problem> {
         self.write(tenant, |writer| Ok(serde_json::to_writer(writer, value)?))
     }
 
@@ -108,7 +108,7 @@ impl Answers {
         self: &Arc<Self>,
         tenant: &Tenant,
         values: impl IntoIterator<Item = impl Serialize>,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<JsonParts, Problem> {
         self.write(tenant, |writer| {
             values.into_iter().try_for_each(|value| {
                 serde_json::to_writer(&mut *writer, &value)?;
@@ -121,11 +121,11 @@ impl Answers {
         self: &Arc<Self>,
         tenant: &Tenant,
         write: impl FnOnce(&mut Writer<'_>) -> io::Result<()>,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<JsonParts, Problem> {
         let (parts, part) = (Parts::default(), Vec::new());
         let mut writer = Writer { answers: self, tenant, parts, part, is_refused: false };
         match write(&mut writer) {
-            Ok(()) => Ok(Answer { parts: writer.finish() }),
+            Ok(()) => Ok(JsonParts { parts: writer.finish() }),
             Err(_) if writer.is_refused => Err(self.refused()),
             Err(error) => Err(Problem::internal(error)),
         }
@@ -212,7 +212,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Answer {
+impl JsonParts {
     /// Builds the response with other headers than those of a JSON response.
     pub fn into_body(self) -> Body {
         Body::new(self.parts)
@@ -224,7 +224,7 @@ impl Answer {
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for JsonParts {
     fn into_response(self) -> Response {
         let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         (StatusCode::OK, json, self.into_body()).into_response()

@@ -28,7 +28,7 @@ use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
-use windlass_engine::{Answer, Handle, Request};
+use windlass_engine::{EngineAnswer, Handle, Request};
 use windlass_store::{Applied, Artifacts, AuditSeal, Entry, Tenant};
 
 /// Time that `/readyz` waits for the engine: longer than a slow disk takes for a batch, shorter than usual probe timeouts.
@@ -170,7 +170,7 @@ impl App {
     }
 
     /// Sends a request to the engine. The answer arrives after everything that it reports is on disk.
-    pub async fn ask(&self, request: Request) -> Result<Answer, Problem> {
+    pub async fn ask(&self, request: Request) -> Result<EngineAnswer, Problem> {
         let (sender, answer) = oneshot::channel();
         if !self.engine.try_ask(request, move |answer| drop(sender.send(answer))) {
             return Err(Problem::unavailable(
@@ -178,7 +178,7 @@ impl App {
             ));
         }
         match answer.await {
-            Ok(Answer::Stopping) | Err(_) => {
+            Ok(EngineAnswer::Stopping) | Err(_) => {
                 Err(Problem::unavailable("the server is being stopped; retry later"))
             }
             Ok(answer) => Ok(answer),
@@ -188,7 +188,7 @@ impl App {
     /// Stores rows other than journals, all of them or none, and returns the result of each.
     pub async fn store_entries(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
         match self.ask(Request::Keep(entries)).await? {
-            Answer::Kept(applied) => Ok(applied),
+            EngineAnswer::Kept(applied) => Ok(applied),
             other => Err(unexpected_answer(&other)),
         }
     }
@@ -203,28 +203,33 @@ impl App {
 
     /// Checks that recovery is complete, that the engine and the pool respond, and that the disk has free space.
     pub async fn is_ready(&self) -> Result<(), Problem> {
-        if !self.engine.is_recovered() || *self.stopping.borrow() {
-            return Err(Problem::unavailable("the server is starting or being stopped"));
+        if *self.stopping.borrow() {
+            return Err(Problem::unavailable("the server is being stopped; retry later"));
+        }
+        if !self.engine.is_recovered() {
+            return Err(Problem::unavailable("the server is starting; retry later"));
         }
         if let Some(stall) = self.pulse.vitals.stall() {
             return Err(Problem::unavailable(format!("{stall}; see the log of the server")));
         }
         if self.storage.is_disk_full() {
-            let message = "the disk has less free space than its reserve; nothing new is started or stored";
+            let message = "the disk has less free space than its reserve; free some, or prune executions";
             return Err(Problem::new(ProblemCode::DiskFull, message));
         }
         let answers = async {
             self.ask(Request::Load).await?;
             match &self.pulse.pool {
                 Some(pool) if !pool.ping().await => {
-                    Err(Problem::unavailable("the worker pool does not respond"))
+                    Err(Problem::unavailable("the worker pool does not respond; see the log of the server"))
                 }
                 _ => Ok(()),
             }
         };
         let late = |_| {
             let seconds = READY_WITHIN.as_secs();
-            Problem::unavailable(format!("the engine did not respond within {seconds} s"))
+            Problem::unavailable(format!(
+                "the engine did not respond within {seconds} s; see the log of the server"
+            ))
         };
         tokio::time::timeout(READY_WITHIN, answers).await.map_err(late)?
     }
@@ -252,7 +257,7 @@ impl App {
 }
 
 /// Returns the error for an answer of the wrong kind, which is a defect of the engine.
-pub(crate) fn unexpected_answer(answer: &Answer) -> Problem {
+pub(crate) fn unexpected_answer(answer: &EngineAnswer) -> Problem {
     Problem::internal(format!("the engine returned an unexpected answer: {answer:?}"))
 }
 

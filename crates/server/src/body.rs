@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use std::sync::Arc;
 
 /// Maximum nesting depth of a body. Deeper bodies are attacks, not data.
@@ -66,7 +67,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Params<T> {
             let text = rejection.body_text();
             let reason = text.split_once(": ").map_or(text.as_str(), |(_, reason)| reason);
             let (path, message) = reason.split_once(": ").unwrap_or(("", reason));
-            Problem::invalid(path, message)
+            Problem::invalid(path, describe_parameter(message))
         })
     }
 }
@@ -84,9 +85,11 @@ pub(crate) async fn collect_up_to(body: Body, app: &App, limit: usize) -> Result
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             Err(Problem::too_large(format!("the body is larger than the limit of {limit} bytes")))
         }
-        Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+        Ok(Err(_)) => {
+            Err(Problem::bad_request("the body of the request is incomplete or malformed; send it again"))
+        }
         Err(_) => {
-            let message = "the body did not arrive in time";
+            let message = "the body did not arrive in time; send it again";
             Err(Problem::new(ProblemCode::RequestTimeout, message))
         }
     }
@@ -129,28 +132,67 @@ pub(crate) async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
 
 /// Parses strictly; errors carry the path of the field.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii().is_empty() {
+        return Err(Problem::invalid("", "the body is empty; send JSON"));
+    }
     is_flat_enough(bytes)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         // The path ends in `?` for an unknown field, and is `.` for the whole document.
         let path = error.path().to_string();
         let path = path.trim_end_matches(['.', '?']);
-        Problem::invalid(path, describe(error.inner()))
+        Problem::invalid(path, describe_json_error(error.inner()))
     })?;
-    reader.end().map_err(|error| Problem::invalid("", error.to_string()))?;
+    reader.end().map_err(|error| Problem::invalid("", describe_json_error(&error)))?;
     Ok(parsed)
 }
 
-/// Describes an error: a syntax error with its line and column; a wrong value without them, because its path is known,
-/// and with types in the words of JSON.
-fn describe(error: &serde_json::Error) -> String {
+/// Describes an error of the parser: a syntax error with its line and column; a wrong value without them, because its path
+/// is known.
+pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    if !error.is_data() {
-        return message;
-    }
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
-    let Some((found, wanted)) = message.split_once(", expected ") else { return message.to_owned() };
-    let wanted = match wanted {
+    let (line, column) = (error.line(), error.column());
+    match error.classify() {
+        Category::Eof => {
+            format!("the JSON ends too early, in line {line}, column {column}; send a complete value")
+        }
+        Category::Syntax | Category::Io => {
+            format!("the JSON is not valid in line {line}, column {column}: {message}")
+        }
+        Category::Data => describe_value(message),
+    }
+}
+
+/// Rewords an error about a value, which names types of Rust, in terms of JSON.
+fn describe_value(message: &str) -> String {
+    let Some((found, wanted)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    if let Some(found) = found.strip_prefix("unknown variant ") {
+        return format!("unknown value {found}, expected {wanted}");
+    }
+    let value = found.strip_prefix("invalid type: ").or_else(|| found.strip_prefix("invalid value: "));
+    let value = match (value, found.strip_prefix("invalid length ")) {
+        (Some(value), _) => describe_found(value),
+        (None, Some(length)) => format!("an array of length {length}"),
+        // The message of an unknown field is clear.
+        (None, None) => return message.to_owned(),
+    };
+    format!("must be {}, not {value}", describe_wanted(wanted))
+}
+
+fn describe_found(found: &str) -> String {
+    let scalar = ["boolean ", "integer ", "floating point "].iter().find_map(|kind| found.strip_prefix(kind));
+    match (found, scalar) {
+        ("map", _) => "an object".to_owned(),
+        ("sequence", _) => "an array".to_owned(),
+        (_, Some(scalar)) => scalar.to_owned(),
+        (text, None) if text.starts_with("string ") => format!("the {text}"),
+        (other, None) => other.to_owned(),
+    }
+}
+
+fn describe_wanted(wanted: &str) -> &str {
+    match wanted {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
         "i8" | "i16" | "i32" | "i64" => "an integer",
         "f32" | "f64" => "a number",
@@ -159,8 +201,19 @@ fn describe(error: &serde_json::Error) -> String {
         "a map" => "an object",
         object if object.starts_with("struct ") => "an object",
         other => other,
-    };
-    format!("{found}, expected {wanted}")
+    }
+}
+
+/// Rewords an error about a parameter of a query, which comes from the parsers of Rust's standard library.
+fn describe_parameter(message: &str) -> String {
+    match message {
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "must be a non-negative integer".to_owned()
+        }
+        "number too large to fit in target type" => "is too large a number".to_owned(),
+        "provided string was not `true` or `false`" => "must be true or false".to_owned(),
+        other => describe_value(other),
+    }
 }
 
 /// Checks depth and number of values by counting brackets and commas outside of strings, before anything is allocated.
@@ -226,17 +279,30 @@ mod tests {
         check(
             br#"{"options": {"maxRetries": "3"}}"#,
             "options.maxRetries",
-            "expected a non-negative integer",
+            "must be a non-negative integer, not the string \"3\"",
         );
-        let negative = "`options.maxRetries`: invalid value: integer `-1`, expected a non-negative integer";
+        let negative = "`options.maxRetries`: must be a non-negative integer, not `-1`";
         check(br#"{"options": {"maxRetries": -1}}"#, "options.maxRetries", negative);
         check(br#"{"options": {"maxRetrys": 1}}"#, "options.maxRetrys", "unknown field");
-        check(br#"{"options": []}"#, "options", "invalid length 0");
+        check(br#"{"options": []}"#, "options", "must be an object, not an array of length 0");
+        check(br#"{"options": [{}]}"#, "options[0]", "must be a non-negative integer, not an object");
         check(br#"{"options": {}, "options": {}}"#, "", "duplicate field `options`");
         check(br#"{"more": 1}"#, "more", "unknown field");
-        check(b"{} {}", "", "trailing characters");
-        check(b"", "", "EOF");
+        check(b"{} {}", "", "the JSON is not valid in line 1, column 4: trailing characters");
+        check(b" ", "", "the body is empty; send JSON");
+        check(b"{", "", "the JSON ends too early, in line 1, column 1; send a complete value");
         check(b"{\"options\": \"\xff\"}", "options", "invalid unicode");
+    }
+
+    #[test]
+    fn errors_in_a_query_are_in_terms_of_the_parameter() {
+        let check = |message: &str, expected: &str| assert_eq!(describe_parameter(message), expected);
+        let number = |text: &str| text.parse::<u32>().expect_err("it is refused").to_string();
+        check(&number("ten"), "must be a non-negative integer");
+        check(&number(""), "must be a non-negative integer");
+        check(&number("5000000000"), "is too large a number");
+        check(&"yes".parse::<bool>().expect_err("it is refused").to_string(), "must be true or false");
+        check("unknown variant `x`, expected `a` or `b`", "unknown value `x`, expected `a` or `b`");
     }
 
     #[test]

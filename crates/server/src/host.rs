@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_engine::{
-    Answer, ChildCheck, Config, Engine, Fatal, Folder, Handle, Limits, OpenLimits, Request, Share,
+    ChildCheck, Config, Engine, EngineAnswer, Fatal, Folder, Handle, Limits, OpenLimits, Request, Share,
     SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
@@ -210,7 +210,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Returns the desk of workers outside of this process.
+    /// Returns the state of workers outside of this process.
     pub(crate) fn remote(&self) -> Arc<RemoteWorkers> {
         self.remote.clone()
     }
@@ -269,7 +269,7 @@ impl Embedded {
     }
 
     /// Sends a request to the engine, and waits for the answer.
-    pub fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+    pub fn ask(&self, request: Request) -> anyhow::Result<EngineAnswer> {
         let (sender, answers) = bounded(1);
         self.handle().ask(request, move |answer| drop(sender.send(answer)));
         self.wait_for(&answers)

@@ -12,7 +12,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Folder, GroupLoad, Load, Request as Ask, Tally};
+use windlass_engine::{EngineAnswer, Folder, GroupLoad, Load, Request as Ask, Tally};
 use windlass_store::{Objects as _, Outbox as _, ScheduleLoad, Schedules as _};
 
 /// Buckets of histograms, from a sync on a fast disk to a delay that users notice.
@@ -59,7 +59,7 @@ pub(crate) async fn upkeep(app: Arc<App>) {
 
 /// Returns the metrics in the text format of Prometheus.
 pub(crate) async fn render(app: &App) -> Result<String, Problem> {
-    if let Answer::Load(load) = app.ask(Ask::Load).await? {
+    if let EngineAnswer::Load(load) = app.ask(Ask::Load).await? {
         record_load(&load);
     }
     let loads = app.remote.loads(None).await?;

@@ -102,7 +102,7 @@ pub struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub code: Option<String>,
-    /// How to repair it.
+    /// Step that repairs the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hint: Option<String>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use windlass_engine::{Answer, Folder, Handle, Request};
+use windlass_engine::{EngineAnswer, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{
@@ -131,7 +131,7 @@ impl Pruner {
 
     fn store_entries(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
         match self.engine.call(Request::Keep(entries)) {
-            Some(Answer::Kept(applied)) => Ok(applied),
+            Some(EngineAnswer::Kept(applied)) => Ok(applied),
             _ => bail!("the engine is being stopped; pruning continues after the next start"),
         }
     }

@@ -229,7 +229,7 @@ async fn open_bucket(settings: &Settings) -> anyhow::Result<(Option<Arc<Bucket>>
         }
         _ => "check AWS_ENDPOINT_URL, AWS_REGION and the network; the log has the details",
     };
-    let problem = format!("artifacts: {}: {error}", bucket.place());
+    let problem = format!("{}: {error}", bucket.place());
     let store = Folder::store(&settings.data);
     let known = Sqlite::read_only(&store).and_then(|mut reader| reader.object_place()).ok().flatten();
     if error.is_passing() && known.as_deref() == Some(bucket.place()) {

@@ -32,13 +32,17 @@ impl Streams {
     pub(crate) fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamSlot, Problem> {
         let full = |_| {
             let max = self.max;
-            Problem::unavailable(format!("{max} streams are open, which is the maximum of this server"))
+            Problem::unavailable(format!(
+                "{max} streams are open, the maximum of the server; close some, or raise `max-streams`"
+            ))
         };
         let permit = self.all.clone().try_acquire_owned().map_err(full)?;
         let mut counts = lock(&self.by_tenant);
         let count = counts.entry(tenant.clone()).or_default();
         if let Some(limit) = limit.filter(|limit| *count >= *limit) {
-            let message = format!("the tenant has {limit} streams open, which is its limit");
+            let message = format!(
+                "the tenant has {limit} streams open, its maximum; close some, or raise its limit `streams`"
+            );
             return Err(Problem::too_many(message, 1));
         }
         *count += 1;

@@ -10,7 +10,7 @@ use std::time::Instant;
 const VIOLATIONS_MAX: usize = 20;
 /// Seeds a thread takes at a time.
 const CHUNK: u64 = 64;
-/// Where the next seed is when no thread is to take another one.
+/// Next seed when no thread is to take another one.
 const ENOUGH: u64 = u64::MAX / 2;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Summary {
     pub violations: Vec<Box<Violation>>,
 }
 
-/// How many seeds are run.
+/// Number of seeds to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Seeds(u64),

@@ -238,7 +238,7 @@ fn drop_one_back_arc(scenario: &mut Scenario) {
     }
 }
 
-/// In some playbooks, steps that several arcs lead to join branches, and now and then another one.
+/// Turns steps with several incoming arcs into joins in some playbooks, and adds another join now and then.
 fn joins(scenario: &mut Scenario, rng: &mut Rng) {
     if !rng.percent(JOINED_PERCENT) {
         return;

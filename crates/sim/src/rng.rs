@@ -17,7 +17,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// From 0 to `bound` - 1.
+    /// Returns a number from 0 to `bound` - 1.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.bits() % bound }
     }
@@ -26,7 +26,7 @@ impl Rng {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }

@@ -61,7 +61,7 @@ sabotages! {
     RetryLosesResult,
     /// A completed action that cannot be undone is not listed.
     NonCompensableForgotten,
-    /// After a hook that failed, the others do not run.
+    /// The hooks after a failed one do not run.
     FailedHookEndsCompensation,
     /// Hooks do not wait for actions in flight.
     CompensationTooEarly,

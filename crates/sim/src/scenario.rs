@@ -7,7 +7,7 @@ pub struct Scenario {
     pub dialect: Dialect,
     pub steps: Vec<Step>,
     pub failure: Failure,
-    /// With unhandled failures the end is partial when something ended well (else failed).
+    /// The end after unhandled failures is partial, not failed, if a step ended well.
     pub partial: bool,
     pub final_step: Option<usize>,
     /// A failing final step makes the end partial instead of failed.
@@ -17,7 +17,7 @@ pub struct Scenario {
     pub max_parallel: Option<u32>,
     pub timeout_ms: Option<u64>,
     pub recovery: Recovery,
-    /// After the last step, uploads are awaited (plans).
+    /// Uploads are awaited after the last step (plans).
     pub uploads: bool,
     /// A closed gate does not keep the execution alive.
     pub gates_complete: bool,
@@ -66,13 +66,13 @@ pub struct Step {
     pub repeat: Option<Loop>,
     pub retry: Retry,
     pub timeout_ms: Option<u64>,
-    /// After the work a person confirms.
+    /// Confirmation by a person after the work.
     pub manual: Option<Manual>,
     pub hook: Option<Retry>,
     /// The loop step whose body this step is in.
     pub region: Option<usize>,
     pub trigger: bool,
-    /// Its worker may ask for tools while it runs.
+    /// The worker of the step may call tools while it runs.
     pub agent: bool,
     /// Fired by an agent only: it has no arcs and is no entry.
     pub tool: bool,
@@ -105,7 +105,7 @@ pub struct Arc {
     pub when: When,
     /// Bound to the token as `args.a`.
     pub args: Option<i64>,
-    /// From an error handle.
+    /// The arc begins at an error handle.
     pub on_error: bool,
 }
 

@@ -22,7 +22,7 @@ pub enum What {
         accepted: bool,
     },
 
-    /// What a user asked and whether it was accepted.
+    /// A request of a user, and whether it was accepted.
     Asked {
         ask: Ask,
         accepted: bool,

@@ -37,7 +37,7 @@ struct World {
     oracle: Oracle,
     invariants: Invariants,
     sabotage: Option<Sabotage>,
-    /// How bad this world is, in percent.
+    /// Rate of faults in this world, in percent.
     trouble: u64,
     children: BTreeMap<Firing, (u64, ExecutionId)>,
     decides: u64,
@@ -45,7 +45,7 @@ struct World {
     calls: u32,
 }
 
-/// How one world ended.
+/// Report on the end of one world.
 #[derive(Debug, Clone)]
 pub struct RunReport {
     pub events: usize,
@@ -193,7 +193,7 @@ impl World {
         afterlife::retry(&self.net, &self.scenario, past, self.sabotage, &mut self.rng)
     }
 
-    /// What is planned, or the next timer, whichever comes first; timers may be late.
+    /// Returns the next planned happening or timer, whichever comes first; timers may be late.
     fn next_happening(&mut self) -> Option<Happening> {
         let timer = self.state.timers().into_iter().min_by_key(|(timer, due)| (*due, *timer));
         let planned = self.agenda.next_at();

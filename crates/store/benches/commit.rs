@@ -141,7 +141,7 @@ impl Place {
         place
     }
 
-    /// Wide sets are visited in an order that does not follow where their rows lie.
+    /// Writes a batch. Large sets are visited in an order unrelated to the order of their rows on disk.
     fn batch(&mut self, size: usize) -> Vec<Write> {
         let stride = if self.chains.len() > 10_000 { 7_919 } else { 1 };
         let mut writes = Vec::with_capacity(size);

@@ -9,7 +9,9 @@ use crate::history::History;
 use crate::large::AnswerBudget;
 use crate::place::ErrorPlace;
 use crate::response::{Facts, Leases};
-use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution, NodeStatus, NodeWait, NodeWaitReason};
+use crate::shapes::{
+    ExecutionError, FiringResult, Iteration, NodeExecution, NodeStatus, NodeWait, NodeWaitReason,
+};
 use crate::wire::{execution_id, time};
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
@@ -66,7 +68,7 @@ pub(crate) fn entry(
             let index = part.path.index();
             budget
                 .take_firing(part, 0)
-                .then(|| Iteration { index, course: course(net, history, facts, part, budget) })
+                .then(|| Iteration { index, result: firing_result(net, history, facts, part, budget) })
         })
         .collect();
     iterations.reverse();
@@ -76,22 +78,22 @@ pub(crate) fn entry(
         node_type: kind,
         firing: firing.number,
         path: firing.path.0.clone(),
-        course: course(net, history, facts, firing, budget),
+        result: firing_result(net, history, facts, firing, budget),
         iterations,
-        compensation: history.hook(firing.run).map(|hook| course(net, history, facts, hook, budget)),
+        compensation: history.hook(firing.run).map(|hook| firing_result(net, history, facts, hook, budget)),
     })
 }
 
-fn course(
+fn firing_result(
     net: &Net,
     history: &History,
     facts: &Facts,
     firing: &Firing,
     budget: &mut AnswerBudget<'_>,
-) -> Course {
+) -> FiringResult {
     let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
     let leased = taken.map(|taken| taken.since);
-    Course {
+    FiringResult {
         status: node_status(history, &facts.leases, firing),
         started_at: leased.or(firing.started_at()).map(time),
         completed_at: firing.ended_at.map(time),
@@ -282,7 +284,7 @@ pub(crate) fn not_reached<'n>(
             node_type: kind,
             firing: 0,
             path: Vec::new(),
-            course: Course { status: unreached_status(history), ..Course::default() },
+            result: FiringResult { status: unreached_status(history), ..FiringResult::default() },
             iterations: Vec::new(),
             compensation: None,
         }

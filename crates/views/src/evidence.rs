@@ -28,7 +28,7 @@ const RULES_VERSION: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
-    /// Always 1.
+    /// Version of the schema; always 1.
     schema_version: u8,
     /// Version of the rules that derive records from a journal. Chains of one execution with different versions differ.
     rules_version: u8,
@@ -57,7 +57,7 @@ pub struct Evidence {
     #[schema(nullable = false)]
     attempt: Option<u32>,
     category: Category,
-    outcome: Outcome,
+    outcome: EvidenceOutcome,
     /// Whether this is the last entry of the step, or of the execution.
     terminal: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ pub enum Category {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub enum Outcome {
+pub enum EvidenceOutcome {
     Succeeded,
     PartialSuccess,
     Failed,

@@ -54,7 +54,7 @@ pub struct History {
     /// Answers to firings that still wait, in their order.
     notes: BTreeMap<RunId, Vec<ManualNote>>,
     /// Users who answered, and the steps they answered for. Refused answers do not count.
-    deeds: BTreeSet<(String, StepId)>,
+    performed_duties: BTreeSet<(String, StepId)>,
     /// Steps that completed at least once, and steps that completed or were skipped at least once. A later firing
     /// changes nothing.
     completed: BTreeSet<StepId>,
@@ -214,8 +214,8 @@ impl History {
     }
 
     /// Lists the users who answered in this execution, and the steps they answered for.
-    pub fn deeds(&self) -> impl Iterator<Item = (&str, StepId)> {
-        self.deeds.iter().map(|(user, step)| (user.as_str(), *step))
+    pub fn performed_duties(&self) -> impl Iterator<Item = (&str, StepId)> {
+        self.performed_duties.iter().map(|(user, step)| (user.as_str(), *step))
     }
 
     /// Returns the newest hold, which may have been released.
@@ -339,13 +339,13 @@ impl History {
             }
             FiringChange::Dropped(how) => self.drop_run(run, *how, at),
             FiringChange::CompletedManually { fence, note } => {
-                self.deeds.insert((note.actor.clone(), firing.step));
+                self.performed_duties.insert((note.actor.clone(), firing.step));
                 let end = ManualEnd { run, fence: *fence, at, note: note.clone() };
                 self.manual.insert(firing.step, end);
             }
             FiringChange::Noted { note } => {
                 if note.effect == NoteEffect::Counts {
-                    self.deeds.insert((note.actor.clone(), firing.step));
+                    self.performed_duties.insert((note.actor.clone(), firing.step));
                 }
                 self.notes.entry(run).or_default().push((**note).clone());
             }
@@ -443,7 +443,7 @@ impl History {
         self.taken.clear();
         self.manual.clear();
         self.notes.clear();
-        self.deeds.clear();
+        self.performed_duties.clear();
         self.completed.clear();
         self.settled.clear();
     }

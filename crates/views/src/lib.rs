@@ -29,8 +29,8 @@ pub use compensation::{
 };
 pub use entry::{NodeLabel, category, error, node_status, unreached_status};
 pub use evidence::{
-    Actor, BadRecord, Category, Classified, Evidence, EvidenceChain, EvidenceProjection,
-    Outcome as EvidenceOutcome, UniqueKeys,
+    Actor, BadRecord, Category, Classified, Evidence, EvidenceChain, EvidenceOutcome, EvidenceProjection,
+    UniqueKeys,
 };
 pub use expression::{bare, shortened, shown_expression};
 pub use firing::{End, Firing};
@@ -50,9 +50,9 @@ pub use response::{
     show_outputs, status,
 };
 pub use shapes::{
-    Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
-    NodeProgress, NodeStatus, NodeWait, NodeWaitReason, Progress, Quarantined, Shortened, TaskRef,
-    TriggerType, Waiting, WaitingKind,
+    ExecutionError, ExecutionStatus, ExecutionView, FiringResult, Iteration, Metadata, NodeExecution,
+    NodeMetadata, NodeProgress, NodeStatus, NodeWait, NodeWaitReason, Progress, Quarantined, Shortened,
+    TaskRef, TriggerType, Waiting, WaitingKind,
 };
 pub use stream::{Message, MessageBody, MessageBuilder, position_before};
 pub use timeline::{

@@ -144,7 +144,7 @@ pub struct NodeExecution {
     #[schema(required = false)]
     pub path: Vec<u32>,
     #[serde(flatten)]
-    pub course: Course,
+    pub result: FiringResult,
     /// Iterations of the node's own loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -152,7 +152,7 @@ pub struct NodeExecution {
     /// The compensation that undid it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub compensation: Option<Course>,
+    pub compensation: Option<FiringResult>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -160,13 +160,13 @@ pub struct Iteration {
     /// Number of the iteration, from 0.
     pub index: Option<u32>,
     #[serde(flatten)]
-    pub course: Course,
+    pub result: FiringResult,
 }
 
 /// Result of a firing, an iteration or a compensation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Course {
+pub struct FiringResult {
     pub status: NodeStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
@@ -207,11 +207,11 @@ pub struct Course {
     pub child_execution_id: Option<String>,
 }
 
-/// What a firing waits for, apart from people.
+/// Reason and end of a wait of a firing that is not for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct NodeWait {
     pub reason: NodeWaitReason,
-    /// Of a delay, of a backoff, and of a target that is not ready.
+    /// End of a delay, of a backoff, or of the wait for a target that is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub until: Option<String>,

@@ -212,7 +212,7 @@ pub enum FiringChange {
     },
     ChildReturned,
     AgentDecided,
-    /// Its end was routed; `targets` are the arcs that were taken, and the steps that get a token.
+    /// The end of the step-run was routed; `targets` are the arcs that were taken, and the steps that get a token.
     Routed {
         targets: Vec<(u32, Option<TokenRef>)>,
     },

@@ -5,7 +5,7 @@ use crate::failure::{self, failure, invalid};
 use crate::halt::Halt;
 use crate::keeper::{text_bytes, variable_handle};
 use crate::pipeline::{Call, execution_id};
-use crate::tools::{self, Desk};
+use crate::tools::{self, ToolContext};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -43,14 +43,14 @@ type Opened<'h> = BTreeMap<&'h str, Zeroizing<String>>;
 pub(crate) async fn resolve(
     keys: &[Key],
     work: &Work,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: &Halt,
 ) -> Result<Fields, Box<Failure>> {
     let mut chain = Fields::new();
     for key in keys {
-        let maker = Maker { key, seen: Seen { work, chain: &chain }, desk };
+        let maker = Maker { key, seen: Seen { work, chain: &chain }, cx };
         let fields = maker.made(halt).await.map_err(|failure| named(failure, key))?;
-        desk.kit.keeper.learn(secrets(&fields)).map_err(|failure| named(failure, key))?;
+        cx.kit.keeper.learn(secrets(&fields)).map_err(|failure| named(failure, key))?;
         chain.insert(key.name.clone(), Value::Object(fields));
     }
     Ok(chain)
@@ -85,7 +85,7 @@ fn credential(text: &str) -> Fields {
 struct Maker<'m> {
     key: &'m Key,
     seen: Seen<'m>,
-    desk: &'m Desk,
+    cx: &'m ToolContext,
 }
 
 impl Maker<'_> {
@@ -131,8 +131,8 @@ impl Maker<'_> {
             return Err(invalid(format!("the name of a secret is a text, not {rendered}")));
         };
         match provider {
-            Provider::Windlass => self.desk.open(name).await,
-            Provider::Env => self.desk.open(&variable_handle(name)).await,
+            Provider::Windlass => self.cx.open(name).await,
+            Provider::Env => self.cx.open(&variable_handle(name)).await,
         }
     }
 
@@ -140,7 +140,7 @@ impl Maker<'_> {
     async fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
         let mut opened = BTreeMap::new();
         for handle in fields.values().flat_map(handles) {
-            opened.insert(handle, self.desk.open(handle).await?);
+            opened.insert(handle, self.cx.open(handle).await?);
         }
         let field = |(name, value): (&String, &Value)| Ok((name.clone(), self.field(name, value, &opened)?));
         fields.iter().map(field).collect()
@@ -175,7 +175,7 @@ impl Maker<'_> {
             return Ok(Fields::new());
         };
         let owner = self.owner();
-        match self.desk.kit.tokens.get(&owner) {
+        match self.cx.kit.tokens.get(&owner) {
             Some(Kept::Good(fields)) => return Ok(fields),
             Some(Kept::Over) if !auto_renew => return Err(over()),
             Some(Kept::Over) | None => {}
@@ -186,7 +186,7 @@ impl Maker<'_> {
             ("headers".to_owned(), Value::Object(self.fields(headers).await?)),
         ]);
         let data = self.fields(data).await?;
-        self.desk.kit.keeper.learn(secrets(&data))?;
+        self.cx.kit.keeper.learn(secrets(&data))?;
         config.insert(if method == "GET" { "params" } else { "form" }.to_owned(), Value::Object(data));
         let call = Call {
             label: format!("keychain {}", self.key.name),
@@ -198,11 +198,11 @@ impl Maker<'_> {
             number: 0,
             memo: None,
         };
-        let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
+        let answer = tools::call(&call, self.cx, halt.clone()).await.outcome?;
         let fields = granted(&answer["data"])?;
         // A value that cannot be redacted is not cached either.
-        self.desk.kit.keeper.learn(secrets(&fields))?;
-        self.desk.kit.tokens.put(owner, fields.clone(), lives(&fields));
+        self.cx.kit.keeper.learn(secrets(&fields))?;
+        self.cx.kit.tokens.put(owner, fields.clone(), lives(&fields));
         Ok(fields)
     }
 

@@ -6,7 +6,7 @@
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
 //! | [`connect`] | the connection of a worker process to a server, over HTTP |
-//! | [`RemoteDesk`] | the part of a pipeline around a call that a worker outside of this process makes |
+//! | [`CallPreparer`] | the part of a pipeline around a call that a worker outside of this process makes |
 //! | [`egress`] | the addresses that requests of definitions may reach |
 //! | [`supervisor`] | the process that ends all processes that a program of a step started |
 //! | [`sandbox`] | processes for statements and paths of tenants |
@@ -43,6 +43,6 @@ pub use inherited::Inherited;
 pub use link::{LinkConfig, LinkNews, LinkWatch, connect};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
-pub use remote::{Prepared, RemoteCall, RemoteConfig, RemoteDesk, RemoteUnit};
+pub use remote::{CallPreparer, Prepared, RemoteCall, RemoteConfig, RemoteUnit};
 pub use stream::{LINE_MAX, TAIL_MAX};
 pub use tools::GRACE_MS;

@@ -15,7 +15,7 @@ use crate::keeper;
 use crate::kits::Kits;
 use crate::pipeline::{Call as ToolCall, CallResult, Run};
 use crate::pool::{Port, RunNeed, advance_run, begin, bound_depth, log};
-use crate::tools::{Clients, Desk, limit_ms};
+use crate::tools::{Clients, ToolContext, limit_ms};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
@@ -25,7 +25,7 @@ use windlass_protocol::{Failure, Outcome, Report, Unit, WORKER_KIND, Work, Worke
 /// Maximum bytes of a message, as for a local tool.
 const MESSAGE_MAX: usize = 4 * 1024;
 
-/// Settings of a desk for remote calls.
+/// Settings of remote calls.
 #[derive(Debug, Clone)]
 pub struct RemoteConfig {
     /// Command that calls [`crate::supervisor::run`].
@@ -36,7 +36,7 @@ pub struct RemoteConfig {
 }
 
 /// Prepares the calls of remote workers.
-pub struct RemoteDesk {
+pub struct CallPreparer {
     kits: Mutex<Kits>,
     port: Port,
 }
@@ -53,7 +53,7 @@ pub enum Prepared {
 #[derive(Debug)]
 pub struct RemoteUnit {
     run: Run,
-    desk: Desk,
+    cx: ToolContext,
     call: ToolCall,
 }
 
@@ -72,15 +72,15 @@ pub struct RemoteCall<'u> {
     pub call_ms: Option<u64>,
 }
 
-impl std::fmt::Debug for RemoteDesk {
+impl std::fmt::Debug for CallPreparer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RemoteDesk")
+        f.write_str("CallPreparer")
     }
 }
 
-impl RemoteDesk {
+impl CallPreparer {
     #[must_use]
-    pub fn new(config: RemoteConfig, port: Port) -> RemoteDesk {
+    pub fn new(config: RemoteConfig, port: Port) -> CallPreparer {
         let kits = Kits {
             supervisor: config.supervisor,
             sandbox: config.sandbox,
@@ -95,7 +95,7 @@ impl RemoteDesk {
             tokens: BTreeMap::new(),
             bounds: BTreeMap::new(),
         };
-        RemoteDesk { kits: Mutex::new(kits), port }
+        CallPreparer { kits: Mutex::new(kits), port }
     }
 
     /// Renders the call of a unit. The engine serves secrets and large values while the unit is leased.
@@ -107,14 +107,14 @@ impl RemoteDesk {
         // The log is not read, because the output of a remote worker stays with that worker.
         let (lines, _) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
         let mut run = Run::begin(work);
-        let mut desk = Desk::new(run.work(), lines, kit, None);
-        let report = match begin(&mut run, &mut desk, &halt).await {
+        let mut cx = ToolContext::new(run.work(), lines, kit, None);
+        let report = match begin(&mut run, &mut cx, &halt).await {
             Err(report) => report.unwrap_or_else(|| run.report_now(Outcome::Stopped)),
             Ok(()) => loop {
-                match advance_run(&mut run, &desk).await {
+                match advance_run(&mut run, &cx).await {
                     RunNeed::Checkpoint(_) => {}
                     RunNeed::Call(call) if call.kind == WORKER_KIND => {
-                        return Prepared::Call(Box::new(RemoteUnit { run, desk, call: *call }));
+                        return Prepared::Call(Box::new(RemoteUnit { run, cx, call: *call }));
                     }
                     RunNeed::Call(_) => break run.hand_over(0),
                     RunNeed::Wait { delay_ms } => break run.hand_over(delay_ms),
@@ -122,7 +122,7 @@ impl RemoteDesk {
                 }
             },
         };
-        Prepared::Ended(redacted(&desk, report))
+        Prepared::Ended(redacted(&cx, report))
     }
 }
 
@@ -140,7 +140,7 @@ impl RemoteUnit {
             step: &work.step,
             operation: operation.unwrap_or(WORKER_KIND),
             input: &self.call.args,
-            idempotency_key: self.desk.key(),
+            idempotency_key: self.cx.key(),
             attempt: work.attempt.saturating_sub(1) + work.losses + self.call.try_number,
             attempt_ms: work.timeout_ms,
             call_ms: limit_ms(&self.call).ok().flatten(),
@@ -160,11 +160,11 @@ impl RemoteUnit {
     pub async fn finish(mut self, outcome: Result<Value, Box<Failure>>) -> Box<Report> {
         let mut called = CallResult::from(outcome.map_err(bounded));
         bound_depth(&mut called);
-        let redactor = self.desk.kit.keeper.redactor();
+        let redactor = self.cx.kit.keeper.redactor();
         self.run.redact_with(Arc::clone(&redactor));
         self.run.answer(keeper::redact_call(redactor, called).await);
         let report = loop {
-            match advance_run(&mut self.run, &self.desk).await {
+            match advance_run(&mut self.run, &self.cx).await {
                 // The next offer, or the end of this one, has the cursor.
                 RunNeed::Checkpoint(_) => {}
                 RunNeed::Wait { delay_ms } => break self.run.hand_over(delay_ms),
@@ -172,7 +172,7 @@ impl RemoteUnit {
                 RunNeed::Report(report) => break report,
             }
         };
-        redacted(&self.desk, report)
+        redacted(&self.cx, report)
     }
 
     /// Ends the call because its worker exceeded the time limit.
@@ -189,7 +189,7 @@ fn bounded(mut failure: Box<Failure>) -> Box<Failure> {
 }
 
 /// Redacts a report. Every report passes through here, so that no value of a secret leaves with it.
-fn redacted(desk: &Desk, mut report: Box<Report>) -> Box<Report> {
-    keeper::redact_report(&desk.kit.keeper, &mut report);
+fn redacted(cx: &ToolContext, mut report: Box<Report>) -> Box<Report> {
+    keeper::redact_report(&cx.kit.keeper, &mut report);
     report
 }

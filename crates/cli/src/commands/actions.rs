@@ -47,7 +47,7 @@ struct Put {
     /// The document of the action, YAML or JSON; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Its name, if the document has none
+    /// Name of the action, if the document has none
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Print one JSON object
@@ -69,7 +69,7 @@ struct List {
 /// Show an action
 #[derive(Debug, clap::Args)]
 struct Get {
-    /// Its name or its id
+    /// Name or id of the action
     name: String,
     /// One of its revisions; the newest by default
     #[arg(long, value_name = "N")]
@@ -82,7 +82,7 @@ struct Get {
 /// List the revisions of an action, the newest first
 #[derive(Debug, clap::Args)]
 struct Revisions {
-    /// Its name or its id
+    /// Name or id of the action
     name: String,
     /// Print one JSON object
     #[arg(long)]
@@ -92,7 +92,7 @@ struct Revisions {
 /// Let new plans use an action
 #[derive(Debug, clap::Args)]
 struct Enable {
-    /// Its name or its id
+    /// Name or id of the action
     name: String,
     /// Print one JSON object
     #[arg(long)]
@@ -102,7 +102,7 @@ struct Enable {
 /// Refuse an action in new plans
 #[derive(Debug, clap::Args)]
 struct Disable {
-    /// Its name or its id
+    /// Name or id of the action
     name: String,
     /// Print one JSON object
     #[arg(long)]
@@ -112,7 +112,7 @@ struct Disable {
 /// Delete an action with its revisions; plans keep their copies
 #[derive(Debug, clap::Args)]
 struct Delete {
-    /// Its name or its id
+    /// Name or id of the action
     name: String,
     /// Print one JSON object
     #[arg(long)]

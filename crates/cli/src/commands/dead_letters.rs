@@ -49,7 +49,7 @@ struct List {
 /// Show a dead letter
 #[derive(Debug, clap::Args)]
 struct Get {
-    /// Its id
+    /// Id of the dead letter
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object
@@ -60,7 +60,7 @@ struct Get {
 /// Run the occurrence again, beginning with its first attempt
 #[derive(Debug, clap::Args)]
 struct Redrive {
-    /// Its id
+    /// Id of the dead letter
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object
@@ -71,7 +71,7 @@ struct Redrive {
 /// Mark a dead letter as resolved without another run
 #[derive(Debug, clap::Args)]
 struct Discard {
-    /// Its id
+    /// Id of the dead letter
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object

@@ -78,7 +78,7 @@ struct TargetState {
     /// Whether steps may start
     #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true", num_args = 0..=1, action = clap::ArgAction::Set)]
     ready: bool,
-    /// Its cluster, from which an execution can derive its own
+    /// Cluster of the target, from which an execution can derive its own
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     /// The value that steps send with their requests; by default, the server chooses it

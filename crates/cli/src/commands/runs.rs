@@ -51,7 +51,7 @@ struct List {
 /// Show a run with its receipts
 #[derive(Debug, clap::Args)]
 struct Get {
-    /// Its id
+    /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
     /// Print one JSON object
@@ -62,7 +62,7 @@ struct Get {
 /// Cancel a run; no retry follows
 #[derive(Debug, clap::Args)]
 struct Cancel {
-    /// Its id
+    /// Id of the run
     #[arg(value_name = "RUN")]
     run: String,
     /// Print one JSON object

@@ -19,7 +19,7 @@ pub struct Sim {
     /// The first seed; a seed determines everything that happens
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many executions to simulate, one seed each; with --system a minimum, several in a seed
+    /// Number of executions to simulate, one seed each; with --system a minimum, several in a seed
     #[arg(long, default_value_t = 1)]
     executions: u64,
     /// Simulate as many executions as this many seconds allow, instead of a number of them

@@ -53,7 +53,7 @@ struct Create {
     /// The tenant; your own by default
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// When it expires, as in 2030-01-31T00:00:00Z; never by default
+    /// Time at which the token expires, as in 2030-01-31T00:00:00Z; never by default
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
     /// Print one JSON object
@@ -72,7 +72,7 @@ struct List {
 /// Revoke a token; it is refused from then on
 #[derive(Debug, clap::Args)]
 struct Delete {
-    /// Its id, `user_` and 32 hex digits
+    /// Id of the token: `user_` and 32 hex digits
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-/// What the other tenant keeps; long enough to be an artifact.
+/// Part of the other tenant's value, which is repeated until it is an artifact.
 const WORD: &str = "orchid ";
 const ECHO: &str = "metadata: {name: echo}\nworkload: {text: ''}\nworkflow:\n\
                     - {step: say, tool: {kind: noop, result: '{{ workload.text }}'}}\n";

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HEAD: &str =
     "metadata: {name: a}\nworkflow:\n- step: start\n  tool:\n    kind: http\n    url: http://x\n    data:";
 
-/// About 855 kB each.
+/// Returns documents of about 855 kB each.
 fn bombs() -> Vec<(&'static str, String)> {
     let list = |item: &dyn Fn(usize) -> String, count: usize| {
         let items: Vec<String> = (0..count).map(item).collect();

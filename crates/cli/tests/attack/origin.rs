@@ -11,7 +11,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// JSON, in this encoding if there is one.
+    /// Starts an origin that sends JSON, in an encoding if one is given.
     pub fn json(encoding: Option<&str>, body: Vec<u8>) -> Origin {
         let encoding = encoding.map(|name| format!("content-encoding: {name}\r\n")).unwrap_or_default();
         let head = format!(
@@ -31,7 +31,7 @@ impl Origin {
     }
 }
 
-/// Who has heard enough hangs up.
+/// Sends the answer; the client may disconnect before all of it is sent.
 fn respond(mut stream: TcpStream, answer: &[u8]) {
     let head = BufReader::new(stream.try_clone().unwrap());
     head.lines().map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);

@@ -114,7 +114,7 @@ fn an_execution_that_hangs_the_pool_is_seen_ends_the_process_and_is_left_out() {
     });
     let (status, said) = server.ended();
     assert!(!status.success() && said.contains(&poison) && said.contains("pool"), "{said}");
-    // One that hung is left out at once: each try would cost everybody the same time again.
+    // An execution that hung a thread is skipped at once: each attempt would block all others for the same time.
     let server = place.serve();
     let (_, view) = get(&server, &poison);
     assert!(view["quarantined"]["reason"].is_string(), "{view}");

@@ -224,7 +224,7 @@ impl Echo<'_> {
         Echo { stage, token: stage.token("member"), path }
     }
 
-    /// What the step printed of the text, as a member of the tenant sees it.
+    /// Returns the step's output of the text, as a member of the tenant sees it.
     fn said(&self, text: &str) -> String {
         let body = json!({ "inputs": { "text": text }, "options": { "async": false } });
         let (status, answer) = self.stage.send(&self.token, Method::POST, &self.path, &body);

@@ -58,7 +58,7 @@ fn ended(stage: &Stage, token: &str, started: &Value) -> Value {
     stage.ended(token, started["executionId"].as_str().unwrap())
 }
 
-/// Everything answers: health, other tenants, and a start from request to end.
+/// Checks that everything responds: health, other tenants, and a start from request to end.
 fn is_well(stage: &Stage) {
     assert_eq!(stage.server.get("/healthz").status(), StatusCode::OK);
     assert_eq!(stage.server.get("/readyz").status(), StatusCode::OK);

@@ -6,7 +6,7 @@ use reqwest::header::SET_COOKIE;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// As docs/page.md says.
+/// Maximum number of sessions of a user, as in docs/page.md.
 const SESSIONS_MAX: usize = 10;
 
 struct Token {

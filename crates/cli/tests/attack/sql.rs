@@ -186,7 +186,7 @@ fn is_gone(pid: u32) -> bool {
     !words.ends_with(b"\0sandbox\0")
 }
 
-/// It has nothing of the server: no variables, no files, no memory without end.
+/// Checks that the process has nothing of the server: no variables, no files, no unlimited memory.
 fn assert_is_confined(pid: u32) {
     let of = |file: &str| format!("/proc/{pid}/{file}");
     let variables = String::from_utf8(fs::read(of("environ")).unwrap()).unwrap();

@@ -4,7 +4,7 @@ use crate::rig::{is_gone, until};
 use crate::situations::{ALL, Reached, Situation};
 use rustix::process::{Pid, Signal};
 
-/// What is done to the execution in the situation.
+/// Control that is sent to the execution in the situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Control {
     /// Held, and released when what runs has been reported to end.
@@ -230,7 +230,7 @@ fn open_gate(place: &crate::rig::Place, output: &serde_json::Value) -> serde_jso
     place.windlass(&["run", "--resume", id, "--json"]).expect(0).json()
 }
 
-/// Side by side the order means nothing: then the lines are counted.
+/// Counts the lines, because iterations in parallel have no order.
 fn reported_as(lines: &[String], situation: &str) -> String {
     if situation != "loop, two at a time" {
         return lines.join(" ");

@@ -1,5 +1,5 @@
-//! Where a control meets what a playbook is doing at that moment, through the real program with real processes. What
-//! the kernel does there is in docs/semantics.md; this shows that it reaches the user.
+//! Sends every control in every situation of a playbook, to the real program with real processes. docs/semantics.md defines
+//! the behaviour of the kernel; these tests show that it reaches the user.
 
 mod cap;
 mod controls;

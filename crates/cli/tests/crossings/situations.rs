@@ -1,5 +1,5 @@
-//! What a playbook can be doing. Each step writes its name to `output` when it begins, and with a dot when it ends; the
-//! step in question ends when the file `go` is there.
+//! Situations of a playbook. Each step writes its name to `output` when it begins, and with a dot when it ends; the step in
+//! question ends when the file `go` exists.
 
 use crate::rig::{Place, Running, playbook, until};
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub struct Situation {
     pub others: &'static [(&'static str, &'static str)],
     /// Lines that are there when it has been reached.
     pub reached: &'static [&'static str],
-    /// What its one entry says then.
+    /// Status of the only entry in that situation.
     pub status: &'static str,
 }
 
@@ -79,7 +79,7 @@ pub const BACKOFF: Situation = Situation {
     status: "retrying",
 };
 
-/// In the second try of a task.
+/// The second attempt of a task runs.
 pub const RETRYING: Situation = Situation {
     name: "second try",
     definition: "workflow:

@@ -1,4 +1,4 @@
-//! What was on disk at the end of each life of the program, and what follows from it for the lines that steps wrote.
+//! The state on disk at the end of each process, and what follows from it for the lines that steps wrote.
 
 use crate::place::{End, Place, STEPS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,9 @@ struct Known {
     version: u64,
     phase: Option<Phase>,
     steps: BTreeMap<RunId, String>,
-    /// In which life each step was committed as done.
+    /// Number of the process in which each step was committed as done.
     done: BTreeMap<String, usize>,
-    /// At the ends of which lives a worker had the step.
+    /// Pairs of process and step: a worker had the step when the process ended.
     held: BTreeSet<(usize, String)>,
 }
 
@@ -46,7 +46,7 @@ impl Ledger {
         self.executions.values().map(|known| known.done.len()).sum()
     }
 
-    /// A life has ended: what is on disk now is what the next one must go on from.
+    /// Ends a process: its successor must continue from what is on disk now.
     pub fn close_life(&mut self, place: &Place, end: End) {
         let life = self.life();
         self.ends.push(end);
@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// At the end: everything is done, once, and what ran more than once had a reason.
+    /// Checks at the end that every step is done once, and that every repeated step had a reason.
     pub fn judge(&self, place: &Place) {
         let lines = place.lines();
         let mut again = 0;
@@ -154,7 +154,7 @@ impl Known {
 mod the_ledger_itself {
     use super::*;
 
-    /// Killed twice, then the end; a worker had the step when the first life ended.
+    /// Judges a step after two kills and the end; a worker had the step when the first process ended.
     fn judge(done_in: usize, ran_in: &[usize]) {
         let ledger =
             Ledger { ends: vec![End::Killed, End::Killed, End::ByItself], executions: BTreeMap::new() };

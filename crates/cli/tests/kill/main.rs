@@ -15,10 +15,10 @@ use place::{End, Place, STEPS};
 use random::Random;
 use std::time::{Duration, Instant};
 
-/// Which moments are chosen; another seed is another story. `WINDLASS_KILL_SEED` replaces it.
+/// Seed of the moments at which processes are killed. `WINDLASS_KILL_SEED` replaces it.
 const SEED: u64 = 20_261_115;
 
-/// How much is done to the program.
+/// Amount of work and number of kills.
 struct Story {
     chains: usize,
     kills: usize,
@@ -79,7 +79,7 @@ fn check(story: &Story, seed: u64) -> usize {
     ledger.kills()
 }
 
-/// To the end, without another disturbance.
+/// Runs the executions to their end without further kills.
 fn carry_on(place: &Place, ledger: &mut Ledger) {
     place.windlass(ledger, &["run", "--resume"]).expect(0);
     ledger.close_life(place, End::ByItself);
@@ -87,8 +87,8 @@ fn carry_on(place: &Place, ledger: &mut Ledger) {
     place.windlass(ledger, &["admin", "check"]).expect(0);
 }
 
-/// From the start of a process to its word that it has taken new work; the middle one and the worst. How fast that must
-/// be is for the benchmarks to say.
+/// Prints the median and maximum time from the start of a process until it reports that it has accepted new work. Benchmarks
+/// check how fast that must be.
 fn print_restarts(accepted: &mut [Duration]) {
     accepted.sort();
     if let (Some(middle), Some(worst)) = (accepted.get(accepted.len() / 2), accepted.last()) {

@@ -21,7 +21,7 @@ pub struct Place {
     dir: TempDir,
 }
 
-/// How a life of the program ended.
+/// End of a process of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Killed,
@@ -40,7 +40,7 @@ impl Place {
         self.dir.path().join("data").join("windlass.db")
     }
 
-    /// In which lives each step ran, by `EXECUTION.STEP`.
+    /// Returns the numbers of the processes in which each step ran, by `EXECUTION.STEP`.
     pub fn lines(&self) -> BTreeMap<String, Vec<usize>> {
         let files = fs::read_dir(self.dir.path().join("lines")).expect("the folder is there");
         files.map(|file| file_lines(&file.expect("a file").path())).collect()
@@ -68,7 +68,7 @@ impl Place {
         CommandOutput::of(self.here(command, ledger))
     }
 
-    /// The data lie on a disk of these bytes while the program runs, and on a large one afterwards.
+    /// Runs the program with its data on a disk of this size, and moves them to a large disk afterwards.
     pub fn on_small_disk(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> CommandOutput {
         let script = format!(
             "mkdir -p data small && mount -t tmpfs -o size={bytes} none small && \

@@ -1,11 +1,11 @@
-//! What was reported, without what differs between any two runs: ids, times, durations, and who it was.
+//! Normalises output: removes what differs between any two runs, such as ids, times, durations and users.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Only a server has these, and the last only a folder.
+/// Fields that only a server returns; the last one exists only in a folder.
 const SERVERS_ONLY: [&str; 3] = ["links", "estimatedCompletion", "keyId"];
-/// In a folder the user is its owner; at a server it is a user of the API.
+/// Fields with the user: in a folder its owner, at a server a user of the API.
 const WHO: [&str; 4] = ["triggeredBy", "triggerType", "by", "trigger"];
 const TOOK: &str = "duration";
 const PREFIXES: [&str; 5] = ["exec_", "wf_", "sch_", "act_", "pl_"];

@@ -50,7 +50,7 @@ const BAD: &str = "workflow:
 - {step: a, next: nowhere}
 ";
 
-/// What is asked, the exit code, and the name under which the id that was reported is kept for later rows.
+/// Arguments of a command, its exit code, and the name under which later rows refer to the reported id.
 struct Row(&'static str, i32, &'static str);
 
 /// `$name` is an id that an earlier row output; `<` begins standard input.

@@ -93,7 +93,7 @@ fn another_program_on_the_port_is_reported_as_such() {
     answering.join().unwrap();
 }
 
-/// Where a server is reached through a line that breaks when it answers the first start.
+/// Returns the URL of a proxy to the server whose connection breaks during the response to the first start.
 fn behind_a_bad_line(server: &Server) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -116,7 +116,7 @@ fn behind_a_bad_line(server: &Server) -> String {
     url
 }
 
-/// Until either side ends, or a part is not let through.
+/// Copies bytes until either side ends, or `passes` refuses a part.
 fn carry(mut from: TcpStream, mut to: TcpStream, passes: impl Fn(&[u8]) -> bool) {
     let mut part = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut part) {

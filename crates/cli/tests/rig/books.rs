@@ -59,7 +59,7 @@ impl Drop for Books {
     }
 }
 
-/// What was asked, in order.
+/// Returns the requests, in order.
 pub fn requests(lines: &[String]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use tempfile::TempDir;
 
-/// Where the program keeps its data, in the folder.
+/// Data folder of the program, relative to the place.
 const DATA: &str = "data";
 
 /// A folder with files, its data among them, and what the commands and servers in it are given.
@@ -24,26 +24,26 @@ impl Place {
         Place { dir: tempfile::tempdir().expect("a folder"), flags: Vec::new(), variables: Vec::new() }
     }
 
-    /// With a playbook of these steps in `play.yaml`.
+    /// Creates a place with a playbook of these steps in `play.yaml`.
     pub fn playing(steps: &str) -> Place {
         let place = Place::new();
         place.write("play.yaml", &playbook("tested", steps));
         place
     }
 
-    /// Its servers get these flags.
+    /// Adds flags to every server of the place.
     pub fn with(mut self, flags: &[&str]) -> Place {
         self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
         self
     }
 
-    /// Its commands and servers see this in their environment.
+    /// Sets a variable in the environment of all commands and servers of the place.
     pub fn variable(mut self, name: &str, value: &str) -> Place {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Its commands ask this server, as its owner.
+    /// Makes commands send requests to this server, as its owner.
     pub fn at(self, server: &Server) -> Place {
         self.variable("WINDLASS_URL", server.url()).variable("WINDLASS_TOKEN", server.token())
     }
@@ -77,7 +77,7 @@ impl Place {
         CommandOutput::of(self.command(args))
     }
 
-    /// With this on standard input.
+    /// Runs a command with this text on standard input.
     pub fn given(&self, args: &[&str], input: &str) -> CommandOutput {
         CommandOutput::given(self.command(args), input.as_bytes())
     }

@@ -40,7 +40,7 @@ pub fn windlass() -> Command {
     command
 }
 
-/// What it output until its end.
+/// Output and status of a program that has ended.
 #[derive(Debug)]
 pub struct CommandOutput {
     pub code: i32,
@@ -53,7 +53,7 @@ impl CommandOutput {
         CommandOutput::from(command.output().expect("the program runs"))
     }
 
-    /// With this on standard input.
+    /// Runs a command with these bytes on standard input.
     pub fn given(mut command: Command, input: &[u8]) -> CommandOutput {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the program runs");
         // A program that does not read it may have ended.
@@ -96,7 +96,7 @@ pub struct Running {
     stdout: ChildStdout,
     /// Read by its own thread, because a program whose output is not read blocks.
     lines: Receiver<String>,
-    /// What came on stderr so far.
+    /// Lines on stderr so far.
     seen: Vec<String>,
 }
 

@@ -97,7 +97,7 @@ impl Server {
         (status, said)
     }
 
-    /// As if the machine had lost its power.
+    /// Kills the server without warning, like a power failure.
     pub fn kill(self) {
         self.running.signal(Signal::KILL);
         self.running.ended();

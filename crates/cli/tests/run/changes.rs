@@ -8,7 +8,7 @@ const GATE: &str = "workflow:
   tool: {kind: shell, command: 'echo passed >> output'}
 ";
 
-/// Paused at the gate.
+/// Returns an execution that is paused at the gate.
 fn paused() -> (Place, String) {
     let place = Place::playing(GATE);
     let id = place.run(&[], 5)["executionId"].as_str().expect("an id").to_owned();

@@ -43,9 +43,9 @@ fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
         assert_eq!(
             place.lines("output"),
             ["leaf 2 5"],
-            "{reference}: its own defaults lie under what it is given"
+            "{reference}: inputs override the defaults of the child"
         );
-        assert_eq!(output["outputs"]["stdout"], "2\n", "{reference}: what it gave is the step's result");
+        assert_eq!(output["outputs"]["stdout"], "2\n", "{reference}: its output is the result of the step");
         let all = list(&place);
         assert_eq!((all.len(), &all[0]["workflowName"]), (2, &json!(reference)));
         assert_eq!(all[0]["metadata"]["parentExecutionId"], output["executionId"]);

@@ -1,4 +1,4 @@
-//! After a failure: the place is named, in words and in the API, with the commands that help.
+//! Reports of failures: text and API name the place and the commands that help.
 
 use crate::rig::{CommandOutput, Place};
 use serde_json::{Value, json};

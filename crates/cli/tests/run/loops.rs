@@ -1,4 +1,4 @@
-//! What the iterations of a loop came to, read together afterwards.
+//! Results of the iterations of a loop, read together afterwards.
 
 use crate::rig::{Place, is_gone, process_of, until};
 use rustix::process::Signal;

@@ -512,7 +512,7 @@ fn pln_27_pln_28_outputs_that_break_their_schema_or_lead_nowhere_are_failures() 
     );
     let run = ran(&place, &[], 1);
     assert!(
-        find(&run, "a")["error"].as_str().is_some_and(|error| error.contains("output `n` is no JSON")),
+        find(&run, "a")["error"].as_str().is_some_and(|error| error.contains("output `n` is not JSON")),
         "{run}"
     );
     place.write(

@@ -1,4 +1,4 @@
-//! Where http tasks of a run get to, with the environment of the process around them.
+//! Addresses that http tasks can reach, with the environment of the process.
 
 use crate::rig::{CommandOutput, Place};
 use std::io::{Read, Write};

@@ -136,7 +136,7 @@ fn a_final_step_can_loop_over_large_results() {
     assert_eq!(place.lines("lengths"), ["200000", "200000"]);
 }
 
-/// What a step returns is data, also if it looks like a reference to another step's result.
+/// A result is data, even if it looks like a reference to the result of another step.
 #[test]
 fn a_result_that_looks_like_a_reference_is_not_resolved() {
     let steps = "executor: {spec: {final_step: wrap}}

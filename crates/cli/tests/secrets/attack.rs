@@ -10,7 +10,7 @@ use std::fs;
 
 const EXECUTIONS: usize = 200;
 
-/// Of one line, with characters that every encoder treats in its own way.
+/// Secret of one line, with characters that encoders escape differently.
 const WORD: &str = "Tr0ub4dor/&3 \"x\"?=~";
 const KEY: &str = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0\n-----END KEY-----";
 
@@ -128,7 +128,8 @@ fn pbk_25_nothing_that_two_hundred_careless_executions_do_shows_a_value() {
     }
 }
 
-/// What a step was not given is not searched for: an output with a value redacted would confirm it to who may not use it.
+/// A secret that a step did not receive is not redacted in its output: a redacted output would confirm the value to a user
+/// without access.
 #[test]
 fn a_value_that_a_step_was_not_given_is_a_text_like_any_other() {
     let place = Place::playing(

@@ -14,7 +14,7 @@ fn place() -> Place {
     Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1")
 }
 
-/// What its tool wrote, line by line.
+/// Returns the lines that the tool of the agent wrote.
 fn written(place: &Place) -> Vec<String> {
     let text = std::fs::read_to_string(notes(place)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -57,7 +57,7 @@ fn counted(agent: &Value) -> (u64, u64) {
     (count("tokensUsed"), count("apiCalls"))
 }
 
-/// It ended well, and its tool ran once.
+/// Checks that the execution ended well and the tool ran once.
 fn ended_well(server: &Server, place: &Place, id: &str) -> Value {
     let whole = until(server, id, "completed");
     let agent = node(&whole, "ai");
@@ -107,7 +107,7 @@ fn an_argument_of_a_model_does_not_replace_the_result_of_a_node() {
     assert_eq!(results[2]["output"]["stdout"].as_str().unwrap().to_lowercase(), "true", "{results:?}");
 }
 
-/// A request that is reported of, and answered when it is let go on.
+/// Returns a request that reports its arrival and is answered when it is released.
 fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
     let (sender, answer) = channel();
     let (go, gone) = channel();
@@ -347,7 +347,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
     let answer = finish(&server, &define(&server, &place, &confused, json!({}), json!({})), json!({}));
     assert_eq!(answer["status"], "completed", "{answer}");
     let results = confused.asked()[2].results();
-    assert!(results[0]["reason"].as_str().unwrap().contains("no JSON object"), "{results:?}");
+    assert!(results[0]["reason"].as_str().unwrap().contains("not a JSON object"), "{results:?}");
     assert!(
         results[1]["reason"].as_str().unwrap().contains("there is no tool `no_such_tool`"),
         "{results:?}"

@@ -1,4 +1,4 @@
-//! Who did what: one row for every change, on disk with it.
+//! The audit log: one row for every change, written to disk together with it.
 
 use crate::executions::{start, until};
 use crate::rig::{Place, Server, read_answer};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const PLAYBOOK: &str = "metadata: {name: hello}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n";
 
-/// What changes nothing that is not reported elsewhere: an execution says itself who started it.
+/// Routes that change nothing, or whose change is recorded elsewhere: an execution records who started it.
 const NOT_LISTED: [&str; 11] = [
     "post /api/v1/workers/calls",
     "post /api/v1/workers/heartbeat",
@@ -97,7 +97,7 @@ impl Admin<'_> {
         answer
     }
 
-    /// Nothing happened, and nothing is written about it.
+    /// Checks that a request fails without an effect and without a row.
     #[track_caller]
     fn fails(&mut self, (method, route): (Method, &str), ids: &[&str], body: Option<Value>, expected: u16) {
         let (status, answer) = self.send(&method, route, ids, body);
@@ -383,7 +383,7 @@ fn a_server_killed_at_any_moment_leaves_no_change_without_its_actor() {
     }
 }
 
-/// How many changes were answered.
+/// Sends changes until the server is gone; returns the number of those that were answered.
 fn change_until_it_is_gone(kind: usize, url: &str, token: &str) -> usize {
     let client = reqwest::blocking::Client::new();
     let ask = |count: usize| match kind {

@@ -1,4 +1,4 @@
-//! What is sent wrongly: a 4xx with code, message and the field's path, and nothing is written.
+//! Invalid requests: a 4xx with code, message and the field's path, and nothing is written.
 
 use crate::rig::{Place, Server, read_answer};
 use crate::rows;
@@ -105,8 +105,8 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
         body[name] = value;
         body
     };
-    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "expected a string");
-    check(&server, tokens(&with("role", json!("king"))), 400, Some("role"), "unknown variant `king`");
+    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "must be a string, not `7`");
+    check(&server, tokens(&with("role", json!("king"))), 400, Some("role"), "unknown value `king`");
     check(&server, tokens(&with("rôle", json!(1))), 400, Some("rôle"), "unknown field");
     check(&server, tokens(&with("name", json!(long))), 400, Some("name"), "1 to 255 characters");
     check(&server, tokens(&with("name", json!("  "))), 400, Some("name"), "1 to 255 characters");
@@ -114,26 +114,26 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, tokens(&with("expiresAt", json!("tomorrow"))), 400, Some("expiresAt"), "must be a time");
     check(&server, tokens(&with("tenantId", json!("tnt_none"))), 404, None, "there is no tenant");
     check(&server, tokens(&json!({ "name": "ci" })), 400, None, "missing field `role`");
-    check(&server, tokens(&json!([])), 400, None, "invalid length 0");
+    check(&server, tokens(&json!([])), 400, None, "must be an object, not an array of length 0");
     let tenant = |body: &Value| json_case(Method::PATCH, "/api/v1/tenants/default", body);
     check(
         &server,
         tenant(&json!({ "rateLimit": -1 })),
         400,
         Some("rateLimit"),
-        "expected a non-negative integer",
+        "must be a non-negative integer",
     );
     check(
         &server,
         tenant(&json!({ "rateLimit": 1.5 })),
         400,
         Some("rateLimit"),
-        "expected a non-negative integer",
+        "must be a non-negative integer",
     );
     check(&server, tenant(&json!({ "rateLimit": 4_000_000_000_u32 })), 400, Some("rateLimit"), "at most");
-    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "expected a string");
+    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "must be a string, not null");
     let status = |body: &Value| json_case(Method::PATCH, &workflow, body);
-    check(&server, status(&json!({ "status": "gone" })), 400, Some("status"), "unknown variant");
+    check(&server, status(&json!({ "status": "gone" })), 400, Some("status"), "unknown value");
     check(&server, status(&json!({ "nodes": [] })), 400, Some("nodes"), "unknown field");
     let secret = |name: &str, body: &Value| json_case(Method::PUT, &format!("/api/v1/secrets/{name}"), body);
     check(
@@ -152,10 +152,10 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     );
     check(&server, secret("a", &json!({ "value": "abc" })), 400, Some("value"), "at least 4");
 
-    // Bodies that are no JSON, or are too large or too deep.
+    // Bodies that are not JSON, or are too large or too deep.
     let post = |kind: &'static str, body: Vec<u8>| raw(Method::POST, "/api/v1/tokens", kind, body);
-    check(&server, post("application/json", b"{".into()), 400, Some(""), "EOF");
-    check(&server, post("application/json", b"".into()), 400, Some(""), "EOF");
+    check(&server, post("application/json", b"{".into()), 400, Some(""), "ends too early");
+    check(&server, post("application/json", b"".into()), 400, Some(""), "the body is empty");
     check(&server, post("application/json", b"{\"name\": \"\xff\"}".into()), 400, Some("name"), "unicode");
     check(&server, post("application/json", vec![b'['; 60_000]), 400, Some(""), "64 levels deep");
     check(&server, post("application/json", vec![b' '; 70_000]), 413, None, "65536 bytes");
@@ -199,11 +199,11 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, get("/api/v1/audit?since=yesterday"), 400, Some("since"), "must be a time");
     check(&server, get("/api/v1/audit?limit=0"), 400, Some("limit"), "from 1 to 100");
     check(&server, get("/api/v1/audit?limit=101"), 400, Some("limit"), "from 1 to 100");
-    check(&server, get("/api/v1/audit?limit=ten"), 400, Some("limit"), "invalid digit");
+    check(&server, get("/api/v1/audit?limit=ten"), 400, Some("limit"), "must be a non-negative integer");
     check(&server, get("/api/v1/audit?who=me"), 400, None, "unknown field `who`");
-    check(&server, get("/api/v1/workflows?offset=-1"), 400, Some("offset"), "invalid digit");
+    check(&server, get("/api/v1/workflows?offset=-1"), 400, Some("offset"), "must be a non-negative integer");
     check(&server, get(&format!("/api/v1/workflows?search={long}")), 400, Some("search"), "at most 255");
-    check(&server, get("/api/v1/workflows?status=gone"), 400, Some("status"), "unknown variant");
+    check(&server, get("/api/v1/workflows?status=gone"), 400, Some("status"), "unknown value");
     check(
         &server,
         get("/api/v1/workflows?status=active&status=draft"),

@@ -99,7 +99,7 @@ fn counted(place: &Place, mode: &str) -> String {
     .to_string()
 }
 
-/// What ran since the last time, in any order.
+/// Returns the steps that ran since the last call, in any order.
 fn ran(place: &Place) -> Vec<String> {
     let mut lines = place.lines("ran");
     let _ = std::fs::remove_file(place.path("ran"));

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What node `x` is doing.
+/// State of node `x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     InFlight,

@@ -411,7 +411,7 @@ fn act_18_a_file_that_is_no_evidence_is_refused() {
     for (text, words) in [
         ("", "the file has no records"),
         ("\n\n", "the file has no records"),
-        ("this is no JSON\n", "record 1 of the file is not valid"),
+        ("this is not JSON\n", "record 1 of the file is not valid"),
         ("{\"evidence\": 7}", "is not a list"),
         ("[1, 2]", "record 1 of the file has no `hashSha256`"),
         ("{\"hashSha256\": \"x\"}", "record 1 of the file has no valid `evidenceId`"),

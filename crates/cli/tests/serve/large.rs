@@ -5,7 +5,7 @@ use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Its result is one text.
+/// Definition whose result is one text.
 const ECHO: &str = "
 metadata: {name: echo}
 workload: {text: ''}

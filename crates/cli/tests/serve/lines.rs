@@ -209,13 +209,13 @@ fn the_openapi_document_has_every_route_and_closed_lists_of_words() {
     assert!(document["paths"]["/hooks/{path}"]["post"].is_object());
     assert!(document["paths"]["/api/v1/executions/{executionId}/artifacts/{digest}"]["get"].is_object());
     let schemas = &document["components"]["schemas"];
-    let course = &schemas["Course"]["properties"];
+    let result = &schemas["FiringResult"]["properties"];
     assert!(
-        course["metadata"].is_object() && schemas["NodeMetadata"]["properties"]["tokensUsed"].is_object()
+        result["metadata"].is_object() && schemas["NodeMetadata"]["properties"]["tokensUsed"].is_object()
     );
     assert!(schemas["Metadata"]["properties"]["retryOf"].is_object());
     assert_eq!(schemas["RetryPolicy"]["additionalProperties"], false);
-    for (of, field) in [("Accepted", "status"), ("Finished", "status"), ("Course", "status")] {
+    for (of, field) in [("Accepted", "status"), ("Finished", "status"), ("FiringResult", "status")] {
         let schema = &schemas[of]["properties"][field];
         let name = schema["$ref"].as_str().or(schema["allOf"][0]["$ref"].as_str());
         let name = name.unwrap_or_else(|| panic!("{of}.{field}: {schema}")).rsplit('/').next().unwrap();

@@ -7,7 +7,7 @@ use crate::rig::{Place, Server, files};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Of the key that is sent. No part of it may come to light.
+/// API key that is sent. No part of it may appear in any output.
 const KEY: &str = "sk-live-Zq8vT3nW9xK2mB7dR5";
 
 fn place() -> Place {
@@ -118,7 +118,7 @@ fn wfl_24_a_busy_model_is_retried_after_its_delay_and_a_broken_answer_as_often_a
     check(
         "{\"choices\": [{\"message\": {\"content\": \"Sure!\"}}]}",
         json!({ "outputFormat": "json" }),
-        "is no JSON",
+        "is not JSON",
     );
     let schema = json!({ "type": "object", "required": ["n"] });
     let config = json!({ "outputFormat": "json", "jsonSchema": schema });

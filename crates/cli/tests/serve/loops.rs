@@ -20,7 +20,7 @@ fn edge(source: &str, target: &str, handle: Option<&str>) -> Value {
     json!({ "source": source, "target": target, "sourceHandle": handle })
 }
 
-/// What the innermost node gave, row by row.
+/// Runs a workflow; returns the results of the innermost node, row by row.
 fn ran(server: &Server, name: &str, nodes: Value, edges: Value) -> Value {
     let workflow = server.define(&json!({ "name": name, "nodes": nodes, "edges": edges }).to_string());
     let rows = json!([{ "name": "a", "cells": [1, 2] }, { "name": "b", "cells": [3] }]);

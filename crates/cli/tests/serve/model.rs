@@ -16,7 +16,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What came of the tools that were called before, as the model is reported.
+    /// Returns the results of earlier tool calls, as the model receives them.
     pub fn results(&self) -> Vec<Value> {
         let messages = self.body["messages"].as_array().unwrap().iter();
         let answer = messages.filter(|message| message["role"] == "tool");
@@ -24,7 +24,7 @@ impl Asked {
     }
 }
 
-/// What is answered to one request.
+/// Reply to one request.
 pub enum Reply {
     /// A message of the assistant.
     Says(Value),
@@ -49,7 +49,7 @@ pub fn busy(status: &'static str, retry_after: &'static str) -> Reply {
 }
 
 pub struct Model {
-    /// As `baseUrl`.
+    /// URL of the server, for `baseUrl`.
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }

@@ -1,4 +1,4 @@
-//! What nodes do, as clients of a server see it: order, state, debugging, agents.
+//! Nodes as clients of a server see them: order, state, debugging, agents.
 
 use crate::executions::{finish, get, start, until, until_node};
 use crate::model::model;

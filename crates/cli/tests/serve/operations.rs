@@ -1,4 +1,4 @@
-//! What operators see: measurements, traces, and a backup of a server that runs.
+//! Data for operators: measurements, traces, and a backup of a running server.
 
 use crate::executions::{FAILS, TWO, finish, start, waits_for};
 use crate::receiver::Receiver;

@@ -1,4 +1,4 @@
-//! What an agent is reported, and what it decides: nodes that run, are left out, wait for a person or give up.
+//! Input and decisions of an agent: nodes that run, are skipped, wait for a person or give up.
 
 use crate::executions::{finish, get, start, until};
 use crate::model::{Asked, Model, Reply, calls, text};

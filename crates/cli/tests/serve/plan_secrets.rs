@@ -43,7 +43,7 @@ fn plan() -> Value {
     })
 }
 
-/// What must not be found: the value, and its base64.
+/// Texts that must not be found: the value, and its base64.
 fn forms() -> [String; 2] {
     [SECRET.to_owned(), STANDARD.encode(SECRET).trim_end_matches('=').to_owned()]
 }

@@ -1,4 +1,4 @@
-//! What it costs to read an execution: rows of its journal, as the server counts them.
+//! Cost of reading an execution: rows of its journal, as the server counts them.
 
 use crate::executions::{get, start, until};
 use crate::rig::{Place, Server, read_answer};
@@ -28,7 +28,7 @@ fn rows_read(server: &Server) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// What `ask` reads.
+/// Returns the number of rows that `ask` reads, and its result.
 fn cost<T>(server: &Server, ask: impl FnOnce() -> T) -> (u64, T) {
     let before = rows_read(server);
     let answer = ask();

@@ -29,7 +29,7 @@ impl Received {
 
 type Answer = dyn Fn(usize, &Received) -> String + Send + Sync;
 
-/// What came, in the order in which it came.
+/// Requests that arrived, in their order.
 pub struct Receiver {
     pub url: String,
     kept: Arc<(Mutex<Vec<Received>>, Condvar)>,

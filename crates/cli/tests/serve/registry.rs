@@ -1,4 +1,4 @@
-//! What plans refer to: clusters, sandboxes, route groups.
+//! Objects that plans refer to: clusters, sandboxes, route groups.
 
 use crate::rig::{Place, Server, read_answer};
 use reqwest::Method;

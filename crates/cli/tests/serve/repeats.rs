@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Barrier;
 
-/// At the hook `in`; its executions are open until the file is there.
+/// Definition with the hook `in`; its executions are open until the file exists.
 fn waits_for(file: &Path, inputs: &Value) -> String {
     let command = format!("until [ -e {} ]; do sleep 0.02; done", file.display());
     let config = json!({ "manualConfig": { "inputPayload": inputs },

@@ -1,4 +1,4 @@
-//! What definitions of a tenant may do on the machine of the server, by attack.
+//! Attacks by definitions of a tenant on the machine of the server.
 
 use crate::executions::{finish, until, waits_for};
 use crate::rig::{Place, Server, read_answer};

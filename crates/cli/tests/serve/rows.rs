@@ -8,7 +8,7 @@ use std::path::Path;
 /// Rows by table, as texts.
 pub type Rows = BTreeMap<String, Vec<String>>;
 
-/// Of a data folder that a server may be writing. When tokens were used last does not count.
+/// Returns all rows of a data folder to which a server may be writing, without the times at which tokens were last used.
 pub fn all(data: &Path) -> Rows {
     let file = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
     let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "db")).unwrap();

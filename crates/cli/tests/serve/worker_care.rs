@@ -312,7 +312,7 @@ fn pln_09_what_killed_workers_left_is_removed_when_any_worker_starts_in_their_fo
     last.end();
 }
 
-/// What a step of another execution may try at the same worker, as the same user.
+/// Program with which a step of another execution attacks the same worker, as the same user.
 const ATTACK: &str = r#"
 for pid in $(ps -o pid= -C windlass 2>/dev/null || ls /proc | grep '^[0-9]*$'); do
   exe=$(readlink /proc/$pid/exe 2>/dev/null); args=$(tr '\0' ' ' < /proc/$pid/cmdline 2>/dev/null)

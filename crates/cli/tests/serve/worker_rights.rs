@@ -1,4 +1,5 @@
-//! What workers outside of the server get: what the definition of their step names, and nothing else of the tenant.
+//! Data for workers outside of the server: they receive what the definition of their step names, and nothing else of the
+//! tenant.
 
 use crate::evidence::sha256;
 use crate::executions::{get, until};

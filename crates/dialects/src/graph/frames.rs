@@ -2,7 +2,7 @@
 //! it,
 //! in the layout of what the loop is in.
 
-use super::layout::{Box, Link, Point, Way, layout};
+use super::layout::{Box, EdgePath, Link, Point, layout};
 use super::svg::{box_size, label_width, title_width};
 use super::{Edge, Picture};
 
@@ -17,7 +17,7 @@ pub(super) struct Arranged {
     pub(super) frames: Vec<Frame>,
     /// Ways of edges, by the place of the edge. An edge from a node to itself has none, and of several edges into one
     /// body only the first has one.
-    pub(super) ways: Vec<(usize, Way)>,
+    pub(super) ways: Vec<(usize, EdgePath)>,
     pub(super) width: f64,
     pub(super) height: f64,
 }

@@ -30,12 +30,12 @@ pub(super) struct Layout {
     /// Centres of the boxes.
     pub(super) boxes: Vec<Point>,
     /// Points from the source's border to the target's, in the order of the links.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<EdgePath>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-pub(super) struct Way {
+pub(super) struct EdgePath {
     pub(super) parts: Vec<Part>,
     /// The left end of its label.
     pub(super) label: Point,
@@ -317,7 +317,7 @@ fn finish(
         let parts = parts(spots, &columns, (number, chain), ports);
         let label = label_of(&parts, *back);
         let parts = if *back { parts.into_iter().rev().map(Part::reversed).collect() } else { parts };
-        Way { parts, label, back: *back }
+        EdgePath { parts, label, back: *back }
     });
     let (ways, (width, height)) = (ways.collect(), columns.size());
     Layout { boxes: (0..boxes).map(|spot| columns.place(&spots[spot])).collect(), ways, width, height }

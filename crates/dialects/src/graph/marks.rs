@@ -10,14 +10,14 @@ pub struct Marks {
     /// A step that was never reached has none.
     pub steps: BTreeMap<StepId, Mark>,
     /// Number of tokens that each arc carried.
-    pub arcs: BTreeMap<Taken, u32>,
+    pub arcs: BTreeMap<ArcRef, u32>,
     /// Steps whose results were taken over from an earlier execution, with arcs that no record of this one names.
     pub imported: BTreeSet<StepId>,
 }
 
 /// An arc, by its place among those of its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Taken {
+pub struct ArcRef {
     pub from: StepId,
     pub arc: usize,
 }
@@ -117,7 +117,7 @@ impl Marks {
     }
 
     /// Counts how often an arc was taken. Arcs of imported steps are judged by the steps that they lead to.
-    pub(super) fn taken(&self, arc: Taken, to: StepId) -> u32 {
+    pub(super) fn taken(&self, arc: ArcRef, to: StepId) -> u32 {
         let known = self.arcs.get(&arc).copied();
         let imported = || self.imported.contains(&arc.from).then(|| self.firings(to).min(1));
         known.or_else(imported).unwrap_or_default()
@@ -151,7 +151,7 @@ pub fn marks(history: &History, leases: &Leases) -> Marks {
     for step in history.gates().iter().map(|gate| gate.step).chain(waiting) {
         marks.steps.entry(step).or_default().state = State::Waiting;
     }
-    let arcs = history.taken_arcs().map(|(from, arc, count)| (Taken { from, arc: arc as usize }, count));
+    let arcs = history.taken_arcs().map(|(from, arc, count)| (ArcRef { from, arc: arc as usize }, count));
     marks.arcs.extend(arcs);
     marks
 }

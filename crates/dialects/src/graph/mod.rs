@@ -12,7 +12,7 @@ mod outline;
 mod svg;
 pub(crate) mod text;
 
-pub use marks::{Iterations, Mark, Marks, State, Taken, marks};
+pub use marks::{ArcRef, Iterations, Mark, Marks, State, marks};
 
 use crate::plan::describe_step;
 use std::collections::BTreeSet;
@@ -176,7 +176,7 @@ enum EdgeKind {
     Inclusive,
     /// Taken when the step failed.
     Error,
-    /// From an agent to a step that it may run.
+    /// Edge from an agent to a step that it may run.
     Tool,
 }
 
@@ -377,7 +377,7 @@ fn edges(net: &Net, id: StepId, step: &Step, marks: Option<&Marks>) -> Vec<Edge>
         taken: marks.map(|marks| match net.is_body_arc(id, arc) {
             // An iteration begins without a token on the arc.
             true => marks.firings(arc.to),
-            false => marks.taken(Taken { from: id, arc: place }, arc.to),
+            false => marks.taken(ArcRef { from: id, arc: place }, arc.to),
         }),
     };
     step.router.arcs.iter().enumerate().map(edge).collect()

@@ -1,7 +1,7 @@
 //! A picture in one file, without scripts and fonts, readable on light and on dark paper.
 
 use super::frames::{Arranged, Frame, arrange};
-use super::layout::{Box, Part, Point, Way};
+use super::layout::{Box, EdgePath, Part, Point};
 use super::marks::State;
 use super::outline::outline;
 use super::text::{columns, for_xml};
@@ -137,7 +137,7 @@ fn label_of(edge: &Edge) -> Option<String> {
     }
 }
 
-fn path(out: &mut String, edge: &Edge, way: &Way) {
+fn path(out: &mut String, edge: &Edge, way: &EdgePath) {
     let mut d = String::new();
     let mut curved: Vec<Point> = Vec::new();
     for part in &way.parts {

@@ -22,78 +22,85 @@ pub(crate) const ROOT: &[Key] = &[
 
 /// Fields of every entry of the keychain.
 pub(crate) const KEYCHAIN_ENTRY: &[Key] = &[
-    key("name", "Tools read it as `{{ keychain.NAME.FIELD }}`"),
-    key("kind", "Where its fields come from"),
-    key(
-        "scope",
-        "How long a token is kept: `local` for the execution, `shared` and `global` for the playbook",
-    ),
-    key("desc", "For people"),
+    key("name", "Name of the entry, which tools read as `{{ keychain.NAME.FIELD }}`"),
+    key("kind", "Source of the fields"),
+    key("scope", "Lifetime of a token: `local` for the execution, `shared` and `global` for the playbook"),
+    key("desc", "Text for people"),
 ];
 
 const STORED: &[Key] = &[
-    key("secret", "The name of a stored secret; the entry's own by default"),
+    key("secret", "Name of a stored secret; the name of the entry by default"),
     key("credential", "Another name of `secret`"),
     key("provider", "`windlass` or `env`"),
 ];
 
 /// Kinds of keychain entries, and the keys that each has in addition.
 pub(crate) const KEYCHAIN: [(&str, &[Key]); 9] = [
-    ("bearer", &[key("token", "The token")]),
-    ("static", &[key("map", "The fields")]),
+    ("bearer", &[key("token", "Token of the credential")]),
+    ("static", &[key("map", "Map of the fields")]),
     (
         "basic",
-        &[key("username", "Who"), key("user", "Another name of `username`"), key("password", "The password")],
+        &[
+            key("username", "User name"),
+            key("user", "Another name of `username`"),
+            key("password", "Password of the user"),
+        ],
     ),
     (
         "api_key",
         &[
-            key("key", "The key"),
+            key("key", "API key"),
             key("value", "Another name of `key`"),
             key("api_key", "Another name of `key`"),
-            key("header", "The header that holds it"),
-            key("in", "The part of the request that holds it"),
+            key("header", "Header of the key"),
+            key("in", "Part of the request with the key"),
         ],
     ),
     ("credential", STORED),
     ("secret", STORED),
-    ("env", &[key("map", "Field to variable of the worker"), key("variable", "One variable")]),
+    (
+        "env",
+        &[
+            key("map", "Map of fields to environment variables of the worker"),
+            key("variable", "Single environment variable of the worker"),
+        ],
+    ),
     (
         "secret_manager",
         &[
             key("provider", "`windlass` or `env`"),
-            key("map", "Field to name of a stored secret"),
-            idle("auth", "How other engines reach a provider", "remove it"),
+            key("map", "Map of fields to names of stored secrets"),
+            idle("auth", "Access of other engines to a provider", "remove it"),
         ],
     ),
     (
         "oauth2",
         &[
-            key("endpoint", "The server that grants tokens"),
+            key("endpoint", "URL of the server that grants tokens"),
             key("token_url", "Another name of `endpoint`"),
             key("method", "`POST` or `GET`"),
             key("headers", "Headers of the request"),
             key("data", "Fields of the request"),
-            key("auto_renew", "Whether another token is fetched when one is over; true by default"),
+            key("auto_renew", "Whether a new token is fetched when one expires; true by default"),
         ],
     ),
 ];
 
 pub(crate) const METADATA: &[Key] = &[
-    key("name", "Executions are found by it"),
+    key("name", "Name of the playbook, by which executions are found"),
     key("path", "Place of the playbook in a catalog: `folder/name`"),
     key("version", "Any text; versions are numbered automatically"),
-    key("description", "For people"),
-    key("labels", "For people and tools"),
-    key("tags", "For people and tools"),
+    key("description", "Text for people"),
+    key("labels", "Labels for people and tools"),
+    key("tags", "Tags for people and tools"),
 ];
 
 pub(crate) const EXECUTOR: &[Key] = &[
-    key("profile", "Where the playbook is meant to run; a hint"),
+    key("profile", "Intended environment of the playbook; a hint"),
     key("kind", "Another name of `profile`"),
-    key("name", "For people"),
-    key("desc", "For people"),
-    key("version", "The runtime the playbook was written for; a hint"),
+    key("name", "Text for people"),
+    key("desc", "Text for people"),
+    key("version", "Runtime that the playbook was written for; a hint"),
     key("requires", "Tools that must exist"),
     key("spec", "Entry, end and policies"),
 ];
@@ -107,11 +114,11 @@ pub(crate) const REQUIRES: &[Key] = &[
 ];
 
 pub(crate) const EXECUTOR_SPEC: &[Key] = &[
-    key("entry_step", "The step that gets the first token; else the first of `workflow`"),
-    key("final_step", "Runs once at the end, after success or failure"),
-    key("no_next_is_error", "A step whose arcs all say no fails its branch instead of ending it"),
-    key("failure", "What an unhandled failure means"),
-    key("final_failure", "What a failure of the final step means"),
+    key("entry_step", "Step that gets the first token; by default the first of `workflow`"),
+    key("final_step", "Step that runs once at the end, after success or failure"),
+    key("no_next_is_error", "Whether a step without a matching arc fails its branch instead of ending it"),
+    key("failure", "Effect of an unhandled failure"),
+    key("final_failure", "Effect of a failure of the final step"),
     key("pending_gates", "Whether a closed gate keeps the execution waiting"),
     key("templates", "Whether templates in commands and code are values or parts of the program"),
     key("policy", "Defaults for all steps"),
@@ -120,17 +127,17 @@ pub(crate) const EXECUTOR_SPEC: &[Key] = &[
 ];
 
 pub(crate) const EXECUTOR_POLICY: &[Key] = &[
-    key("defaults", "What steps have that do not say otherwise"),
-    key("results", "When a result is large"),
-    idle("limits", "Limits are the engine's own here", "remove it"),
+    key("defaults", "Defaults of the steps"),
+    key("results", "Length above which a result is large"),
+    idle("limits", "Limits, which the engine sets itself", "remove it"),
 ];
 
 pub(crate) const RESULTS: &[Key] = &[
     key(
         "inline_max_bytes",
-        "A longer result, argument or context value is stored outside of the journal; 65536 by default",
+        "Length above which a result, argument or context value is stored outside of the journal; 65536 by default",
     ),
-    idle("reference_first", "Large results are always references here", "remove it"),
+    idle("reference_first", "References to large results, which are always used", "remove it"),
 ];
 
 pub(crate) const DEFAULTS: &[Key] = &[
@@ -139,26 +146,26 @@ pub(crate) const DEFAULTS: &[Key] = &[
 ];
 
 pub(crate) const STEP: &[Key] = &[
-    key("step", "The step's name, unique in the playbook; its result is found under it"),
-    key("desc", "For people"),
+    key("step", "Name of the step, unique in the playbook; expressions read the result by it"),
+    key("desc", "Text for people"),
     key("spec", "Timeout, join and admission"),
-    key("args", "Arguments of all its tasks, laid over those that came with the token"),
+    key("args", "Arguments of all tasks of the step, merged over those of the token"),
     key("input", "Another name of `args`"),
     key("loop", "Runs the pipeline once for each item of a list"),
     key("tool", "One tool, or a list of them: the pipeline that a worker runs"),
-    key("set_ctx", "Written to the context after the last task and before the arcs are evaluated"),
+    key("set_ctx", "Values written to the context after the last task, before the arcs are evaluated"),
     key("set", "Another name of `set_ctx`, whose keys may begin with `ctx.`"),
-    key("result", "When the result is large"),
-    key("next", "The steps that follow when this one has ended"),
+    key("result", "Length above which the result is large"),
+    key("next", "Steps that follow the end of this step"),
 ];
 
 const BY_NAME: &str = "remove it: a large result is stored, and `{{ STEP.FIELD }}` reads it";
 
 /// Policy of the result of a step or a task.
 pub(crate) const RESULT: &[Key] = &[
-    key("inline_max_bytes", "A longer result of the step is stored outside of the journal"),
+    key("inline_max_bytes", "Length above which a result of the step is stored outside of the journal"),
     idle("preview_max_bytes", "A preview of large results in other engines", BY_NAME),
-    idle("store", "Where other engines store large results", BY_NAME),
+    idle("store", "Storage of large results in other engines", BY_NAME),
     idle("select", "Fields that other engines keep of a large result", BY_NAME),
     idle("output_select", "Fields that other engines keep of a large result", BY_NAME),
     idle("accumulate", "Results of pages in other engines", "collect them with `set_ctx`"),
@@ -166,15 +173,12 @@ pub(crate) const RESULT: &[Key] = &[
 
 pub(crate) const STEP_SPEC: &[Key] = &[
     key("timeout", "Time for one attempt: seconds, or `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"`"),
-    key(
-        "join",
-        "How often the step runs when several branches lead to it: once for `each` of them, or once for `all`",
-    ),
+    key("join", "Runs of a step that several branches lead to: one for `each` of them, or one for `all`"),
     key("policy", "Admission and life cycle"),
 ];
 
 pub(crate) const STEP_POLICY: &[Key] = &[
-    key("admit", "A gate before the step"),
+    key("admit", "Gate before the step"),
     key("lifecycle", "Timeouts"),
     idle(
         "failure",
@@ -190,120 +194,123 @@ pub(crate) const LIFECYCLE: &[Key] = &[
 ];
 
 pub(crate) const ADMIT: &[Key] = &[
-    key("rules", "The first rule that matches decides; when none does the token is not let through"),
+    key(
+        "rules",
+        "Rules, of which the first that matches decides; a token without a matching rule is not admitted",
+    ),
     key("mode", "Only `exclusive`"),
-    key("on_deny", "What becomes of a token that is not let through"),
-    key("deadline", "After this time a waiting token fails the step"),
+    key("on_deny", "Effect on a token that is not admitted"),
+    key("deadline", "Time after which a waiting token fails the step"),
 ];
 
 pub(crate) const ADMIT_THEN: &[Key] = &[key("allow", "Whether the token may fire the step")];
 
 pub(crate) const RULE: &[Key] = &[
-    key("when", "The condition"),
-    key("then", "What follows from it"),
-    key("else", "In place of `when`, as the last rule: matches always"),
+    key("when", "Condition of the rule"),
+    key("then", "Effect of the rule"),
+    key("else", "Replaces `when` in the last rule, which always matches"),
 ];
 
 pub(crate) const LOOP: &[Key] = &[
-    key("in", "A list, or a template that returns one"),
-    key("iterator", "The name of the item: `{{ iter.NAME }}`"),
+    key("in", "List of items, or a template that returns one"),
+    key("iterator", "Name of the item: `{{ iter.NAME }}`"),
     key("spec", "Order and number of iterations at a time"),
 ];
 
 pub(crate) const LOOP_SPEC: &[Key] = &[
-    key("mode", "One after the other, or in parallel"),
-    key("max_in_flight", "Iterations at a time, when the mode is `parallel`; 10 if it is left out"),
+    key("mode", "Iterations in sequence, or in parallel"),
+    key("max_in_flight", "Maximum number of iterations at a time with the mode `parallel`; 10 by default"),
     key("policy", "Placement of other engines; a hint"),
 ];
 
 pub(crate) const LOOP_POLICY: &[Key] = &[key("exec", "`local` or `distributed`; a hint")];
 
 pub(crate) const NEXT: &[Key] =
-    &[key("spec", "How arcs are chosen"), key("arcs", "The arcs, evaluated in their order")];
+    &[key("spec", "Selection of arcs"), key("arcs", "Arcs, evaluated in their order")];
 
 pub(crate) const NEXT_SPEC: &[Key] =
     &[key("mode", "`exclusive` takes the first arc that matches, `inclusive` every one")];
 
 pub(crate) const ARC: &[Key] = &[
-    key("step", "The step that gets a token"),
-    key("when", "The guard; without one the arc always matches, after a failure as well"),
-    key("args", "Arguments that go with the token and never change: `{{ args.NAME }}`"),
+    key("step", "Step that gets a token"),
+    key("when", "Guard; without one the arc always matches, even after a failure"),
+    key("args", "Arguments of the token, which never change: `{{ args.NAME }}`"),
     key("input", "Another name of `args`"),
-    key("desc", "For people"),
+    key("desc", "Text for people"),
 ];
 
 /// Keys of every tool, in addition to its own fields.
 pub(crate) const TOOL: &[Key] = &[
-    key("kind", "Which tool"),
-    key("name", "In a list, the task's label; of `workbook` and `secrets`, what to call or to read"),
-    key("desc", "For people"),
-    key("args", "Arguments of the task, laid over the step's"),
+    key("kind", "Kind of the tool"),
+    key("name", "Label of the task in a list; for `workbook` and `secrets`, the name of the tool or secret"),
+    key("desc", "Text for people"),
+    key("args", "Arguments of the task, merged over those of the step"),
     key("input", "Another name of `args`"),
     key("spec", "Timeout and policy of the task"),
-    key("retry", "Tries of the task when it fails: a number, `true`, or a policy"),
+    key("retry", "Retries of a failed task: a number of attempts, `true`, or a policy"),
 ];
 
 const DOUBLES: &str = "remove it: `backoff: exponential` doubles the delay, without a limit or jitter";
 
 /// Policy of a tool's own `retry`.
 pub(crate) const RETRY: &[Key] = &[
-    key("max_attempts", "All tries, the first included; 3 if it is left out"),
+    key("max_attempts", "Number of attempts, including the first; 3 by default"),
     key("attempts", "Another name of `max_attempts`"),
-    key("initial_delay", "Seconds before the first retry; 1 if it is left out"),
+    key("initial_delay", "Seconds before the first retry; 1 by default"),
     key("delay", "Another name of `initial_delay`"),
-    key("backoff", "How the delay grows"),
+    key("backoff", "Growth of the delay"),
     key("backoff_multiplier", "1 for a constant delay, else the delay doubles"),
-    key("retry_when", "Retries only if it is true; it reads `outcome`"),
-    key("stop_when", "Retries only if it is false; it reads `outcome`"),
-    idle("max_delay", "The longest delay in other engines", DOUBLES),
+    key("retry_when", "Condition over `outcome`: only if it is true, the task is retried"),
+    key("stop_when", "Condition over `outcome`: only if it is false, the task is retried"),
+    idle("max_delay", "Maximum delay in other engines", DOUBLES),
     idle("jitter", "Random delays of other engines", DOUBLES),
 ];
 
 pub(crate) const TOOL_SPEC: &[Key] = &[
-    key("policy", "What follows each outcome of the task"),
-    key("timeout", "Time for one try"),
-    key("result", "When the result is large"),
+    key("policy", "Actions after the outcome of the task"),
+    key("timeout", "Maximum time of one attempt"),
+    key("result", "Length above which the result is large"),
 ];
 
 pub(crate) const TASK_POLICY: &[Key] = &[
-    key("rules", "The first rule that matches the outcome decides"),
+    key("rules", "Rules, of which the first that matches the outcome decides"),
     key(
         "on_unmatched",
-        "What follows when no rule matches; else an error fails the step and a success continues",
+        "Action if no rule matches; by default an error fails the step and a success continues",
     ),
     key("mode", "Only `exclusive`"),
 ];
 
 pub(crate) const THEN: &[Key] = &[
-    key("do", "The action"),
-    key("attempts", "Of `retry`: all tries, the first included; 3 if it is left out"),
-    key("backoff", "Of `retry`: how the delay grows"),
-    key("delay", "Of `retry`: seconds before the first retry, or `\"500ms\"`, `\"30s\"`"),
-    key("to", "Of `jump`: the label of a task of this step, or `previous`"),
-    key("set_ctx", "Written to the context before the action, whichever it is"),
-    key("set_iter", "Written to the iteration before the action, whichever it is"),
-    key("set", "Both in one: keys begin with `ctx.` or `iter.`"),
+    key("do", "Action of the rule"),
+    key("attempts", "`retry`: number of attempts, including the first; 3 by default"),
+    key("backoff", "`retry`: growth of the delay"),
+    key("delay", "`retry`: seconds before the first retry, or `\"500ms\"`, `\"30s\"`"),
+    key("to", "`jump`: label of a task of this step, or `previous`"),
+    key("set_ctx", "Values written to the context before any action"),
+    key("set_iter", "Values written to the iteration before any action"),
+    key("set", "Values written to the context or the iteration: keys begin with `ctx.` or `iter.`"),
 ];
 
 pub(crate) const WORKBOOK_ENTRY: &[Key] = &[
-    key("name", "What steps call it"),
-    key("desc", "For people"),
-    key("tool", "The tool"),
-    key("assert", "For people: what it expects and returns"),
+    key("name", "Name of the tool in steps"),
+    key("desc", "Text for people"),
+    key("tool", "Definition of the tool"),
+    key("assert", "Arguments and result of the tool, for people"),
 ];
 
 /// The Kubernetes runtime of a container in other engines. The container runs next to the worker here.
 pub(crate) const RUNTIME: &[Key] = &[
-    key("image", "The image"),
-    key("command", "The program and its arguments"),
+    key("image", "Image of the container"),
+    key("command", "Program and its arguments"),
     key("env", "Environment variables of the program"),
-    idle("provider", "Where other engines run containers", RUNS_HERE),
-    idle("namespace", "Of Kubernetes", RUNS_HERE),
-    idle("serviceAccountName", "Of Kubernetes", RUNS_HERE),
-    idle("backoffLimit", "Of Kubernetes", "use `retry` of the tool"),
-    idle("activeDeadlineSeconds", "Of Kubernetes", "use `spec.timeout`"),
-    idle("cleanup", "Of Kubernetes", RUNS_HERE),
-    idle("resources", "Of Kubernetes", RUNS_HERE),
+    idle("provider", "Provider of containers in other engines", RUNS_HERE),
+    idle("namespace", "Namespace of Kubernetes", RUNS_HERE),
+    idle("serviceAccountName", "Service account of Kubernetes", RUNS_HERE),
+    idle("backoffLimit", "Number of retries by Kubernetes", "use `retry` of the tool"),
+    idle("activeDeadlineSeconds", "Time limit of Kubernetes", "use `spec.timeout`"),
+    idle("cleanup", "Removal of pods by Kubernetes", RUNS_HERE),
+    idle("resources", "Resources of Kubernetes", RUNS_HERE),
 ];
 
 const RUNS_HERE: &str = "remove it: the worker runs the container with docker or podman";
@@ -331,29 +338,29 @@ pub(crate) const ELSEWHERE_BUILT_IN: [(&str, &str); 12] = [
 pub(crate) const KEYS_BUILT_IN_ELSEWHERE: [&str; 4] =
     ["gcp", "google_id_token", "google_oauth", "postgres_credential"];
 
-const WAITS: &str = "How other engines wait for the playbook";
+const WAITS: &str = "Way in which other engines wait for the playbook";
 const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its result is the playbook's";
 
 /// Tools that start or name another definition; no worker runs them.
 const CALLS: [ToolRow; 2] = [
     ToolRow {
         kind: CHILD_KIND,
-        about: "Another playbook, as an execution of its own",
+        about: "Runs another playbook as an execution of its own",
         needs: &["path", "catalog_id"],
         fields: &[
-            field("path", "The playbook, as a file in this folder or as it was registered"),
+            field("path", "Playbook: a file in this folder, or a registered name"),
             field("catalog_id", "Another name of `path`"),
-            field("version", "The number of a registered version, or `latest`"),
+            field("version", "Number of a registered version, or `latest`"),
             field("payload", "Another name of `args`"),
             idle("return_step", WAITS, WAITS_HINT),
             idle("return_result", WAITS, WAITS_HINT),
             idle("result_step", WAITS, WAITS_HINT),
             idle("poll_interval", WAITS, WAITS_HINT),
-            idle("timeout", "Time for the playbook, in other engines", "use `spec.timeout`"),
+            idle("timeout", "Maximum time of the playbook in other engines", "use `spec.timeout`"),
         ],
         ..ToolRow::USUAL
     },
-    ToolRow { kind: "workbook", about: "A tool of the workbook", needs: &["name"], ..ToolRow::USUAL },
+    ToolRow { kind: "workbook", about: "Calls a tool of the workbook", needs: &["name"], ..ToolRow::USUAL },
 ];
 
 /// Returns the tools that a playbook can name.
@@ -373,7 +380,7 @@ pub(crate) const FAILURES: [(&str, (FailureMode, EndPolicy)); 3] = [
 pub(crate) const FINAL_FAILURES: [(&str, FinalFailure); 2] =
     [("fail", FinalFailure::Fail), ("partial", FinalFailure::Partial)];
 
-/// Whether the execution completes all the same.
+/// Values of `pending_gates`: whether the execution completes although a gate is closed.
 pub(crate) const PENDING_GATES: [(&str, bool); 2] = [("wait", false), ("complete", true)];
 
 /// Description of a template in the text of a program.

@@ -1,4 +1,4 @@
-//! A text with templates, taken apart into what its author wrote and what comes from elsewhere, and put together again.
+//! Splits a text with templates into literals of its author and inserted values, and joins them again.
 
 use super::Refusal;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub(super) enum Part {
         source: String,
         word: String,
     },
-    /// An expression whose value comes from elsewhere.
+    /// An expression whose value the author did not write.
     Value(String),
 }
 
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((word, rest))
 }
 
-/// A template under construction. What the author wrote stays as it is, tags included.
+/// A template under construction. Literals of the author are kept unchanged, including tags.
 #[derive(Debug, Default)]
 pub(super) struct Written(Vec<Piece>);
 

@@ -114,33 +114,33 @@ impl NodeKind {
 }
 
 pub(crate) const ROOT: &[Key] = &[
-    key("id", "For the program that drew the workflow; versions are numbered automatically"),
-    key("name", "Executions and other workflows find it by this"),
-    key("description", "For people"),
-    key("version", "For people; versions are numbered automatically"),
-    key("nodes", "What is done"),
-    key("edges", "What follows what"),
-    key("settings", "What holds for the whole execution"),
-    key("status", "Whether it may be executed"),
-    key("viewport", "Of the drawing"),
-    key("tags", "For people and tools"),
-    key("metadata", "For people and tools"),
+    key("id", "Id in the program that drew the workflow; versions are numbered automatically"),
+    key("name", "Name of the workflow, by which executions and other workflows refer to it"),
+    key("description", "Text for people"),
+    key("version", "Text for people; versions are numbered automatically"),
+    key("nodes", "Nodes of the workflow"),
+    key("edges", "Edges between the nodes"),
+    key("settings", "Settings of the whole execution"),
+    key("status", "State of the workflow; only an active one can be started"),
+    key("viewport", "Visible part of the drawing"),
+    key("tags", "Tags for people and tools"),
+    key("metadata", "Data for people and tools"),
 ];
 
 /// A node. Other keys that editors write are ignored.
 pub(crate) const NODE: &[Key] = &[
-    key("id", "Unique; expressions read its output as `nodes['ID'].output`"),
-    key("type", "What kind of node it is, unless `nodeType` says so"),
-    key("nodeType", "What kind of node it is"),
-    key("name", "What people call it"),
+    key("id", "Unique id; expressions read the output of the node as `nodes['ID'].output`"),
+    key("type", "Type of the node, unless `nodeType` is set"),
+    key("nodeType", "Type of the node"),
+    key("name", "Name of the node for people"),
     key("label", "Another name of `name`"),
-    key("description", "What it does; an agent chooses by it"),
-    key("config", "By type, see there"),
-    key("data", "Where drawings keep all of this"),
-    key("position", "Of the drawing"),
-    key("retryPolicy", "When and how often it is tried again"),
+    key("description", "Description of the node, by which an agent selects tools"),
+    key("config", "Fields of the type of the node"),
+    key("data", "All of these keys, as drawings store them"),
+    key("position", "Position in the drawing"),
+    key("retryPolicy", "Policy for retries of the node"),
     key("retry", "Another name of `retryPolicy`"),
-    key("timeoutMs", "Milliseconds that one try may take"),
+    key("timeoutMs", "Maximum time of one attempt, in milliseconds"),
     key("parameters", "JSON Schema of the arguments that an agent passes; templates read them as `args`"),
 ];
 
@@ -175,11 +175,14 @@ pub(crate) const DRAWN_NODE: &[&str] = &[
 ];
 
 pub(crate) const EDGE: &[Key] = &[
-    key("id", "For the program that drew it"),
-    key("source", "The node it leaves"),
-    key("target", "The node it leads to"),
-    key("sourceHandle", "Which of the node's exits it leaves by"),
-    key("targetHandle", "Where the drawing ends; `tools` makes the source available to an agent"),
+    key("id", "Id in the program that drew the workflow"),
+    key("source", "Id of the node at the start of the edge"),
+    key("target", "Id of the node at the end of the edge"),
+    key("sourceHandle", "Exit of the source node"),
+    key(
+        "targetHandle",
+        "Entry of the target node in the drawing; `tools` makes the source a tool of an agent",
+    ),
 ];
 
 /// Fields that editors of drawings store with edges.
@@ -213,10 +216,10 @@ pub(crate) const DRAWN_EDGE: &[&str] = &[
 ];
 
 pub(crate) const SETTINGS: &[Key] = &[
-    key("failureMode", "What an error that nothing handles means"),
-    key("timeout", "Milliseconds that an execution may run; 300000 by default"),
-    key("maxParallel", "Nodes that run at a time"),
-    key("retryPolicy", "For nodes without their own"),
+    key("failureMode", "Effect of an unhandled error"),
+    key("timeout", "Maximum time of an execution, in milliseconds; 300000 by default"),
+    key("maxParallel", "Maximum number of nodes that run at a time"),
+    key("retryPolicy", "Policy for retries of nodes without their own"),
 ];
 
 pub(crate) const FAILURE_MODES: [(&str, FailureMode); 3] = [
@@ -229,13 +232,13 @@ pub(crate) const STATUSES: [(&str, &str); 4] =
     [("draft", "draft"), ("active", "active"), ("paused", "paused"), ("archived", "archived")];
 
 pub(crate) const RETRY: &[Key] = &[
-    key("maxRetries", "Tries after the first one; 3 by default"),
-    key("backoffStrategy", "How the pause between tries grows"),
-    key("initialDelayMs", "The first pause; 1000 by default"),
-    key("maxDelayMs", "No pause is longer; 60000 by default"),
-    key("backoffMultiplier", "By which an exponential pause grows; 2 by default"),
-    key("jitterFactor", "The share of a pause that is left to chance; 0.1 by default"),
-    key("retryableErrors", "Codes that are tried again, instead of the usual ones"),
+    key("maxRetries", "Number of retries; 3 by default"),
+    key("backoffStrategy", "Growth of the delay between attempts"),
+    key("initialDelayMs", "Delay before the first retry; 1000 by default"),
+    key("maxDelayMs", "Maximum delay; 60000 by default"),
+    key("backoffMultiplier", "Factor of an exponential delay; 2 by default"),
+    key("jitterFactor", "Random share of a delay; 0.1 by default"),
+    key("retryableErrors", "Codes that are retried, in place of the usual ones"),
 ];
 
 pub(crate) const BACKOFFS: [(&str, Backoff); 3] =

@@ -37,7 +37,7 @@ pub fn lowers(text: &str, expected: &[&str]) {
     assert_eq!(lines, expected, "\n{text}");
 }
 
-/// What compiles is good for the schema as well.
+/// Compiles a definition. Every text that compiles is valid under the schema, too.
 pub fn net(text: &str) -> Net {
     let Compiled { net, diagnostics, .. } = compile(text);
     if net.is_some() {

@@ -2,7 +2,7 @@
 
 use crate::compiled::{net, playbook};
 use std::collections::BTreeMap;
-use windlass_dialects::graph::{Format, Iterations, Mark, Marks, State, Taken, draw};
+use windlass_dialects::graph::{ArcRef, Format, Iterations, Mark, Marks, State, draw};
 use windlass_kernel::StepId;
 
 const STEPS: &str = r#"
@@ -89,7 +89,7 @@ fn an_execution_colours_its_steps_and_shows_how_often_they_fired() {
         ),
         (StepId(2), mark(State::Waiting, 0, 0)),
     ]);
-    let arc = |from, arc| Taken { from: StepId(from), arc };
+    let arc = |from, arc| ArcRef { from: StepId(from), arc };
     let marks = Marks { steps, arcs: BTreeMap::from([(arc(0, 0), 1), (arc(1, 0), 2)]), ..Marks::default() };
     let draw = |format| draw(&net(&text()), Some(&marks), format).unwrap();
     let mermaid = draw(Format::Mermaid);

@@ -1,4 +1,4 @@
-//! What playbooks become.
+//! Nets of playbooks.
 
 use crate::compiled::{check, lowers, playbook};
 use windlass_dialects::compile;

@@ -58,7 +58,7 @@ impl Run {
         })))
     }
 
-    /// Of the step's live firing.
+    /// Returns the arguments of the step's live firing.
     pub fn args(&self, step: &str) -> Value {
         let (run, _) = self.offered(step).expect("the step is offered");
         self.state.run(run).and_then(|run| run.args.as_deref().cloned()).unwrap_or_default()

@@ -233,7 +233,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     assert!(all.iter().all(|message| message.sequence < 3 << 16), "{:?}", again.streamed());
 }
 
-/// What the engine puts into one commit rests on this.
+/// The engine relies on this bound when it fills a commit.
 #[test]
 fn a_record_takes_two_numbers_at_most() {
     let driven = turning(3_000).done(json!(1));

@@ -105,7 +105,7 @@ const TEMPLATES: &[&str] = &[
     "{% include @ %}",
 ];
 
-/// With and without mistakes.
+/// Generates an expression, with or without mistakes.
 pub fn expression(random: &mut Random) -> String {
     let depth = 1 + random.below(5);
     let inner = tree(random, depth);

@@ -19,10 +19,10 @@ use windlass_dialects::graph::{Format, draw};
 
 const MEMORY_MAX_KIB: u64 = 256 * 1024;
 
-/// Of all cases together.
+/// Default time for all cases together.
 const SECONDS: u64 = 30;
 
-/// Of one case. Unoptimised and on a busy machine the slowest take some seconds.
+/// Maximum time of one case. In a debug build on a busy machine the slowest take some seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A main thread has so much; what needs more would break a program that compiles on it.

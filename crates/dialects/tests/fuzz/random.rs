@@ -14,7 +14,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// From 0 up to, and without, `bound`.
+    /// Returns a number from 0 to `bound` - 1.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 11) as usize % bound.max(1)
     }

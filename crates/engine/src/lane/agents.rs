@@ -5,7 +5,7 @@ use super::Lane;
 use super::deciding::{Pending, PendingKind};
 use super::dispatch::{parts, unit};
 use super::reading::LookupReason;
-use crate::wake::{Answer, Lookup};
+use crate::wake::{EngineAnswer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
@@ -81,17 +81,17 @@ impl<R> Lane<R> {
             Some(_) if matches!(ask, AgentAsk::Pause { .. }) && self.is_held_on_disk(id) => {
                 self.wait(agent, Awaits::HoldEnd, reply);
             }
-            Some(_) => self.answer(reply, Answer::agent(AgentAnswer::Noted)),
+            Some(_) => self.answer(reply, EngineAnswer::agent(AgentAnswer::Noted)),
             // An agent that failed the execution has ended with it.
             None if matches!(ask, AgentAsk::Fail { .. }) => {
-                self.answer(reply, Answer::agent(AgentAnswer::Noted))
+                self.answer(reply, EngineAnswer::agent(AgentAnswer::Noted))
             }
             None => {
                 let what = PendingKind::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
                 match live {
                     // The event that ended the agent meanwhile may not be on disk yet.
-                    Some(_) => self.answer_when_written(id, pending, Answer::agent(AgentAnswer::Stale)),
+                    Some(_) => self.answer_when_written(id, pending, EngineAnswer::agent(AgentAnswer::Stale)),
                     // The execution has left memory, which does not mean that the agent has ended.
                     None => self.enqueue_input(id, pending),
                 }
@@ -131,11 +131,11 @@ impl<R> Lane<R> {
         reply: R,
     ) {
         match end {
-            Some(answer) => self.answer(reply, Answer::agent(answer)),
+            Some(answer) => self.answer(reply, EngineAnswer::agent(answer)),
             None => {
                 let (execution, ..) = parts(agent);
                 let what = format!("step-run {tool:?} is not alive, and no record ends it");
-                self.answer(reply, Answer::agent(AgentAnswer::Stale));
+                self.answer(reply, EngineAnswer::agent(AgentAnswer::Stale));
                 self.quarantine(execution, what);
             }
         }
@@ -174,7 +174,7 @@ impl<R> Lane<R> {
             if !self.agents.waits(waiting.agent) {
                 self.sessions.take_back(waiting.agent);
             }
-            self.answer(waiting.reply, Answer::agent(answer.clone()));
+            self.answer(waiting.reply, EngineAnswer::agent(answer.clone()));
         }
     }
 }
@@ -209,8 +209,8 @@ fn ends(facet: Facet<'_>) -> Vec<(RunId, AgentAnswer)> {
 }
 
 /// Returns the refusal of a call as the agent gets it.
-pub(super) fn refusal(rejected: &Rejected) -> Answer {
-    Answer::agent(match rejected {
+pub(super) fn refusal(rejected: &Rejected) -> EngineAnswer {
+    EngineAnswer::agent(match rejected {
         Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {
             AgentAnswer::Refused { why: rejected.to_string() }
         }

@@ -1,12 +1,12 @@
-//! What a worker may ask for. It follows from the stored definition of the unit that the worker holds, never from what the
-//! worker says: a worker outside of this process may be hostile, and one of this process may have a defect.
+//! Checks of requests by workers. A worker may read only what the stored definition of its unit names, never what its
+//! request claims: a worker outside of this process may be hostile, and one of this process may have a defect.
 
 use super::Lane;
 use super::batch::WriteFollowUp;
 use super::deciding::{Pending, PendingKind};
 use super::dispatch::parts;
 use crate::resources::{RequestingUnit, ResourceRequest};
-use crate::wake::{Answer, Effect};
+use crate::wake::{Effect, EngineAnswer};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::net::Work;
@@ -24,7 +24,7 @@ impl<R> Lane<R> {
     /// Serves a resource to the session that holds the unit, for the tenant of its execution.
     pub(super) fn serve_resource(&mut self, call: protocol::ResourceCall, is_remote: bool, reply: R) {
         if !self.sessions.is_held(call.unit) {
-            return self.answer(reply, Answer::resource(ResourceReply::Stale));
+            return self.answer(reply, EngineAnswer::resource(ResourceReply::Stale));
         }
         let (execution, ..) = parts(call.unit);
         if self.executions.get(execution).is_some() || !depends_on_definition(&call.ask) {
@@ -38,7 +38,7 @@ impl<R> Lane<R> {
     pub(super) fn serve_held(&mut self, call: protocol::ResourceCall, is_remote: bool, reply: R) {
         let protocol::ResourceCall { unit, ask } = call;
         let Some(tenant) = self.sessions.tenant_of(unit) else {
-            return self.answer(reply, Answer::resource(ResourceReply::Stale));
+            return self.answer(reply, EngineAnswer::resource(ResourceReply::Stale));
         };
         let asker = self.requesting_unit(unit, is_remote);
         let execution = asker.execution;
@@ -49,7 +49,7 @@ impl<R> Lane<R> {
         match (ask, workflow) {
             (ResourceAsk::StoreMemory { .. } | ResourceAsk::SearchMemory(_), _) if !uses_memory() => {
                 let message = "the step has no task that uses the memory of its workflow";
-                self.answer(reply, Answer::resource(ResourceReply::Failed(denied(message.to_owned()))));
+                self.answer(reply, EngineAnswer::resource(ResourceReply::Failed(denied(message.to_owned()))));
             }
             (ResourceAsk::StoreMemory { key, value }, Some(workflow)) => {
                 let (value, at) = (value.to_string(), self.now.wall);

@@ -5,7 +5,7 @@ use super::deciding::{AwaitedState, Pending, PendingKind};
 use super::reading::List;
 use crate::ids::IdMap;
 use crate::resources::ResourceRequest;
-use crate::wake::{Answer, Effect, GroupReply, Lookup, Refusal};
+use crate::wake::{Effect, EngineAnswer, GroupReply, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{Changes, ExecutionId, Fence, Input, Net, Record, Rejected, RunId, any_of};
@@ -32,7 +32,7 @@ pub(super) struct Batch<R> {
     /// Consequences of each write.
     thens: Vec<WriteFollowUp<R>>,
     /// Answers that depend on commits that are not on disk yet.
-    pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
+    pub answers: Vec<(ExecutionId, Pending<R>, EngineAnswer)>,
     /// Executions with inputs that wait for the next batch.
     pub deferred: Vec<ExecutionId>,
     /// Executions that change outside of their commits.
@@ -81,7 +81,7 @@ pub(super) struct Building<R> {
     pub changes: Vec<Changes>,
     pub artifacts: Vec<Artifact>,
     /// Decisions that are answered, or decided again if another writer was first.
-    pub decided: Vec<(Pending<R>, Answer)>,
+    pub decided: Vec<(Pending<R>, EngineAnswer)>,
     pub answered: Vec<(RunId, Fence)>,
     pub consumed: Vec<MailId>,
     pub mail: Vec<Mail>,
@@ -297,7 +297,7 @@ impl<R> Lane<R> {
                 (WriteFollowUp::Kept(reply), result) => {
                     kept.extend(result);
                     if let Some(reply) = reply {
-                        self.answer(reply, Answer::Kept(std::mem::take(&mut kept)));
+                        self.answer(reply, EngineAnswer::Kept(std::mem::take(&mut kept)));
                     }
                 }
                 (then, result) => self.wrote(then, result),
@@ -352,17 +352,17 @@ impl<R> Lane<R> {
         self.effects.push(Effect::Order(session, order));
     }
 
-    fn give_answers(&mut self, answers: Vec<(ExecutionId, Pending<R>, Answer)>) {
+    fn give_answers(&mut self, answers: Vec<(ExecutionId, Pending<R>, EngineAnswer)>) {
         for (id, pending, answer) in answers {
             self.reply_to(id, pending, answer);
         }
     }
 
     /// Answers the caller of an input. A decision of an agent is answered when what it began has ended.
-    pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
+    pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: EngineAnswer) {
         let Some(reply) = pending.reply else { return };
         match (&pending.what, answer) {
-            (PendingKind::Agent(input), Answer::Reply(protocol::Reply::Agent(answer)))
+            (PendingKind::Agent(input), EngineAnswer::Reply(protocol::Reply::Agent(answer)))
                 if *answer == protocol::AgentAnswer::Noted =>
             {
                 self.agent_noted(id, input, reply);
@@ -374,9 +374,9 @@ impl<R> Lane<R> {
     fn wrote(&mut self, then: WriteFollowUp<R>, result: Option<Applied>) {
         match (then, result) {
             (WriteFollowUp::Nothing | WriteFollowUp::Kept(_), _) => {}
-            (WriteFollowUp::Opened(reply), _) => self.answer(reply, Answer::Group(GroupReply::Opened)),
+            (WriteFollowUp::Opened(reply), _) => self.answer(reply, EngineAnswer::Group(GroupReply::Opened)),
             (WriteFollowUp::Stored(reply), _) => {
-                self.answer(reply, Answer::resource(protocol::ResourceReply::Stored));
+                self.answer(reply, EngineAnswer::resource(protocol::ResourceReply::Stored));
             }
             (WriteFollowUp::Serve(request, reply), _) => self.effects.push(Effect::Serve(*request, reply)),
             (WriteFollowUp::Released(id, reply), _) => self.released(id, reply),
@@ -387,19 +387,19 @@ impl<R> Lane<R> {
             (WriteFollowUp::Verdict(reply), _) => self.answer_verdict(reply, protocol::Verdict::Stale),
             (WriteFollowUp::Defined(reply, net), Some(Applied::Defined(id, version, workflow))) => {
                 self.executions.keep_definition(id, &net, workflow);
-                self.answer(reply, Answer::Defined { id, version, workflow });
+                self.answer(reply, EngineAnswer::Defined { id, version, workflow });
             }
             (WriteFollowUp::Defined(reply, _), Some(Applied::HookTaken(other))) => {
-                self.answer(reply, Answer::Refused(Refusal::HookTaken(other)));
+                self.answer(reply, EngineAnswer::Refused(Refusal::HookTaken(other)));
             }
             (WriteFollowUp::Defined(reply, _), _) => {
-                self.answer(reply, Answer::Refused(Refusal::NoDefinition))
+                self.answer(reply, EngineAnswer::Refused(Refusal::NoDefinition))
             }
             (WriteFollowUp::Deliver(session, work), Some(Applied::Done)) => {
                 self.give_order(session, protocol::Order::Run(work));
             }
             // The offer was closed before the lease was written.
-            (WriteFollowUp::Deliver(_, work), _) => self.not_delivered(work.unit),
+            (WriteFollowUp::Deliver(_, work), _) => self.return_undelivered(work.unit),
         }
     }
 
@@ -413,7 +413,7 @@ impl<R> Lane<R> {
             let (rested, waiting) = waiters.partition(|(rest, _)| live.rests(*rest));
             live.waiters = waiting;
             let rested: Vec<(AwaitedState, R)> = rested;
-            rested.into_iter().for_each(|(_, reply)| self.answer(reply, Answer::Rested(phase)));
+            rested.into_iter().for_each(|(_, reply)| self.answer(reply, EngineAnswer::Rested(phase)));
         }
         self.read_missing(id);
         self.trim(id);
@@ -439,7 +439,7 @@ impl<R> Lane<R> {
         for (pending, _) in building.decided {
             self.settle_mail(pending.mail, Some(refusal.to_string()));
             if let Some(reply) = pending.reply {
-                self.answer(reply, Answer::Refused(refusal.clone()));
+                self.answer(reply, EngineAnswer::Refused(refusal.clone()));
             }
         }
     }

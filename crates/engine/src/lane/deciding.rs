@@ -9,7 +9,7 @@ use super::reading::LookupReason;
 use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
 use super::whole::is_taken_whole;
-use crate::wake::{Answer, Defaults, InputsLookup, Lookup, PreparedStart, Refusal, Start};
+use crate::wake::{Defaults, EngineAnswer, InputsLookup, Lookup, PreparedStart, Refusal, Start};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -138,16 +138,16 @@ pub(super) enum PendingKind {
 
 impl PendingKind {
     /// Returns the answer to an input that no execution decides: the work of a worker is stale.
-    pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
+    pub(super) fn refuse(&self, refusal: Refusal) -> EngineAnswer {
         match self {
             PendingKind::Report(_)
             | PendingKind::Repeat { .. }
             | PendingKind::WholeReady { .. }
-            | PendingKind::WholeEnded { .. } => Answer::verdict(protocol::Verdict::Stale),
-            PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            PendingKind::Asked { .. } => Answer::resource(protocol::ResourceReply::Stale),
+            | PendingKind::WholeEnded { .. } => EngineAnswer::verdict(protocol::Verdict::Stale),
+            PendingKind::Agent(_) => EngineAnswer::agent(protocol::AgentAnswer::Stale),
+            PendingKind::Asked { .. } => EngineAnswer::resource(protocol::ResourceReply::Stale),
             any_of![PendingKind: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
-                Answer::Refused(refusal)
+                EngineAnswer::Refused(refusal)
             }
         }
     }
@@ -158,7 +158,7 @@ impl PendingKind {
 pub(super) struct Starting {
     id: ExecutionId,
     net: Arc<Net>,
-    /// Without its inputs and defaults.
+    /// The start, without inputs and defaults.
     pub start: Start,
 }
 
@@ -179,7 +179,7 @@ impl<R> Lane<R> {
     /// Continues a start for which the tenant has room.
     pub(super) fn start(&mut self, start: Start, reply: R) {
         let Some(definition) = start.origin.definition else {
-            return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
+            return self.answer(reply, EngineAnswer::Refused(Refusal::NoDefinition));
         };
         match self.executions.definition(definition) {
             Some((net, workflow)) => self.start_of(&net, workflow, start, reply),
@@ -218,7 +218,7 @@ impl<R> Lane<R> {
         let Starting { id, net, start } = starting;
         let inputs = match prepared {
             Ok(prepared) => prepared.inputs,
-            Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
+            Err(why) => return self.answer(reply, EngineAnswer::Refused(Refusal::BadInputs(why))),
         };
         let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };
         let requester = StartRequester { reply: Some(reply), mail: None, audit: None };
@@ -363,7 +363,7 @@ impl<R> Lane<R> {
         let (Some(live), Some(reply)) = (self.executions.get_mut(id), pending.reply) else { return };
         if live.unwritten == 0 && live.rests(rest) {
             let phase = live.state.phase();
-            self.answer(reply, Answer::Rested(phase));
+            self.answer(reply, EngineAnswer::Rested(phase));
         } else {
             live.waiters.push((rest, reply));
         }
@@ -416,11 +416,11 @@ impl<R> Lane<R> {
 
     pub(super) fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
         let answer = match &pending.what {
-            PendingKind::Create(..) | PendingKind::Fork(_) => Answer::Started(id),
-            PendingKind::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
-            PendingKind::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
+            PendingKind::Create(..) | PendingKind::Fork(_) => EngineAnswer::Started(id),
+            PendingKind::Report(_) => EngineAnswer::verdict(protocol::Verdict::Accepted),
+            PendingKind::Agent(_) => EngineAnswer::agent(protocol::AgentAnswer::Noted),
             any_of![PendingKind: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
-                Asked Repeat Sort Kept] => Answer::Accepted,
+                Asked Repeat Sort Kept] => EngineAnswer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -561,7 +561,7 @@ impl<R> Lane<R> {
             self.timers.arm(windlass_store::DueTimer { at: *until, execution: id, timer });
         }
         let answer = match &pending.what {
-            PendingKind::Report(_) => Answer::verdict(verdict(&rejected)),
+            PendingKind::Report(_) => EngineAnswer::verdict(verdict(&rejected)),
             PendingKind::Agent(_) => super::agents::refusal(&rejected),
             other => other.refuse(Refusal::Rejected(rejected.clone())),
         };
@@ -571,7 +571,7 @@ impl<R> Lane<R> {
     }
 
     /// Delays an answer that depends on a decision which is not on disk: a crash would make it untrue.
-    pub(super) fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
+    pub(super) fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: EngineAnswer) {
         if self.executions.get(id).is_some_and(|live| live.unwritten > 0) {
             self.open.answers.push((id, pending, answer));
         } else {

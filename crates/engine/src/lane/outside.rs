@@ -8,7 +8,7 @@ use super::dispatch::{attempt_timer, has_asked_to_stop, lease, parts, unit};
 use super::groups::{GroupKey, Route};
 use super::queue::{Queued, QueuedWork};
 use super::sessions::{Outside, report_input};
-use crate::wake::{Answer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
+use crate::wake::{EngineAnswer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
 use windlass_kernel::{
@@ -51,7 +51,7 @@ impl<R> Lane<R> {
                     self.groups.end_claim(session.id);
                     self.answer_claims();
                 }
-                self.answer(reply, Answer::Group(GroupReply::Returned));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Returned));
             }
             GroupCall::Beat { session, held } => self.beat_outside(&session, held, reply),
             GroupCall::Fetch { session, unit } => self.begin_fetch(&session, unit, reply),
@@ -60,10 +60,10 @@ impl<R> Lane<R> {
             }
             GroupCall::ListLimited => {
                 let limited = self.limited_calls();
-                self.answer(reply, Answer::Group(GroupReply::Limited(limited)));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Limited(limited)));
             }
             GroupCall::Repeat { session, .. } if !self.knows_claiming(&session) => {
-                self.answer(reply, Answer::Group(GroupReply::NoSession));
+                self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
             }
             GroupCall::Repeat { session, report } => self.begin_repeat(&session, *report, reply),
             GroupCall::Return { session, units } => {
@@ -73,14 +73,14 @@ impl<R> Lane<R> {
                         self.lost(unit, Loss::NotStarted);
                     }
                 }
-                self.answer(reply, Answer::Group(GroupReply::Returned));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Returned));
             }
             GroupCall::Attach { session } => self.attach(&session, reply),
             GroupCall::Listen { session, listens } => {
                 if self.knows_outside(&session) {
                     self.sessions.set_reachable(session.id, listens);
                 }
-                self.answer(reply, Answer::Group(GroupReply::Returned));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Returned));
             }
             GroupCall::Relay { session, call } => self.relay(&session, *call, reply),
             GroupCall::Restrict { tenant, group, cluster } => {
@@ -88,11 +88,11 @@ impl<R> Lane<R> {
                     self.groups.end_claim(barred);
                 }
                 self.answer_claims();
-                self.answer(reply, Answer::Group(GroupReply::Returned));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Returned));
             }
             GroupCall::List { tenant } => {
                 let loads = self.group_loads(tenant.as_ref());
-                self.answer(reply, Answer::Group(GroupReply::Groups(loads)));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Groups(loads)));
             }
         }
     }
@@ -100,7 +100,7 @@ impl<R> Lane<R> {
     fn open_session(&mut self, session: WorkerSession, reply: R) {
         if !self.make_room_for(&session) {
             let refused = GroupReply::TooManySessions { max: SESSIONS_MAX };
-            return self.answer(reply, Answer::Group(refused));
+            return self.answer(reply, EngineAnswer::Group(refused));
         }
         self.open_outside(&session);
         self.open.write(
@@ -165,18 +165,18 @@ impl<R> Lane<R> {
 
     fn claim(&mut self, key: &SessionKey, slots: u32, kinds: Option<BTreeSet<String>>, reply: R) {
         if !self.knows_claiming(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         self.renew(key.id);
         if self.sessions.is_barred(key.id) {
             // The restriction overtook the claim; the next one is refused.
-            return self.answer(reply, Answer::Group(GroupReply::Claimed(Vec::new())));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::Claimed(Vec::new())));
         }
         let Some(group) = self.sessions.outside(key.id).map(|outside| outside.group.clone()) else { return };
         let left = HELD_MAX.saturating_sub(self.sessions.held_by_session(key.id));
         let slots = slots.min(u32::try_from(left).unwrap_or(u32::MAX));
         if let Some(earlier) = self.groups.claim(key.id, &group, (slots, kinds), reply) {
-            self.answer(earlier, Answer::Group(GroupReply::Claimed(Vec::new())));
+            self.answer(earlier, EngineAnswer::Group(GroupReply::Claimed(Vec::new())));
         }
         // A claim that does not wait gets what is there.
         self.dispatch_groups();
@@ -186,7 +186,7 @@ impl<R> Lane<R> {
     /// newer.
     fn beat_outside(&mut self, key: &SessionKey, held: Vec<protocol::Unit>, reply: R) {
         if !self.knows_claiming(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         self.renew(key.id);
         let held: BTreeSet<protocol::Unit> = held.into_iter().collect();
@@ -197,15 +197,15 @@ impl<R> Lane<R> {
         for unit in dropped {
             self.lost(unit, Loss::Started);
         }
-        self.answer(reply, Answer::Group(GroupReply::Held { lost, stop }));
+        self.answer(reply, EngineAnswer::Group(GroupReply::Held { lost, stop }));
     }
 
     fn begin_fetch(&mut self, key: &SessionKey, unit: protocol::Unit, reply: R) {
         if !self.knows_claiming(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         if self.sessions.holder(unit) != Some(key.id) {
-            return self.answer(reply, Answer::Group(GroupReply::NotHeld));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NotHeld));
         }
         let (execution, run, fence) = parts(unit);
         let what = PendingKind::Fetch { run, fence };
@@ -220,7 +220,7 @@ impl<R> Lane<R> {
             None => GroupReply::NotHeld,
         };
         if let Some(caller) = pending.reply {
-            self.answer(caller, Answer::Group(reply));
+            self.answer(caller, EngineAnswer::Group(reply));
         }
     }
 
@@ -228,7 +228,7 @@ impl<R> Lane<R> {
     /// the journal has an answer under the fence, so the receipt of a report that was not accepted proves nothing.
     fn report_call(&mut self, key: &SessionKey, report: protocol::Report, digest: [u8; 32], reply: R) {
         if !self.knows_claiming(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         if self.sessions.holder(report.unit) != Some(key.id) {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
@@ -256,7 +256,7 @@ impl<R> Lane<R> {
 
     pub(super) fn begin_repeat(&mut self, key: &SessionKey, report: protocol::Report, reply: R) {
         if !self.knows_outside(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         let (execution, run, fence) = parts(report.unit);
         let input = Box::new(report_input(report, None, None));
@@ -393,7 +393,7 @@ impl<R> Lane<R> {
 
     pub(super) fn answer_claims(&mut self) {
         for (reply, units) in self.groups.take_complete() {
-            self.answer(reply, Answer::Group(GroupReply::Claimed(units)));
+            self.answer(reply, EngineAnswer::Group(GroupReply::Claimed(units)));
         }
     }
 
@@ -402,7 +402,7 @@ impl<R> Lane<R> {
         let closed = Entry::WorkerClosed { session: StoredSession(session.0) };
         self.open.write(Write::Entry(Box::new(closed)), WriteFollowUp::Nothing);
         if let Some(reply) = self.groups.drop_claim(session) {
-            self.answer(reply, Answer::Group(GroupReply::NoSession));
+            self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
     }
 
@@ -422,7 +422,7 @@ impl<R> Lane<R> {
     /// Arms the timer of an attempt that has run since the last process.
     pub(super) fn rearm(&mut self, id: ExecutionId, run: RunId, fence: Fence, claimed_at: Millis) {
         if run == WHOLE {
-            return self.whole_kept(id);
+            return self.redeliver_whole(id);
         }
         let Some(live) = self.executions.get(id) else { return };
         let Some(step_run) = live.state.run(run) else { return };

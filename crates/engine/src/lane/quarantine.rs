@@ -8,7 +8,7 @@ use super::dispatch::parts;
 use super::live::Residency;
 use super::reading::LookupReason;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Effect, Lookup, Refusal};
+use crate::wake::{Effect, EngineAnswer, Lookup, Refusal};
 use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of, codes};
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Entry, Quarantine, StoreError, Suspect, Write};
@@ -64,7 +64,7 @@ impl<R> Lane<R> {
                 live.waiting.into_iter().for_each(|one| self.answer_quarantined(id, one));
                 let refusal = self.quarantine_refusal(id);
                 for (_, reply) in live.waiters {
-                    self.answer(reply, Answer::Refused(refusal.clone()));
+                    self.answer(reply, EngineAnswer::Refused(refusal.clone()));
                 }
             }
             None => {}
@@ -95,7 +95,7 @@ impl<R> Lane<R> {
     /// Releases an execution. Its waiting inputs are looked up when the release is on disk.
     pub(super) fn release(&mut self, id: ExecutionId, audit: Audit, reply: R) {
         if !self.quarantined.holds(id) {
-            return self.answer(reply, Answer::Refused(Refusal::NotQuarantined(id)));
+            return self.answer(reply, EngineAnswer::Refused(Refusal::NotQuarantined(id)));
         }
         let entry = Entry::Released { execution: id }.audited(audit);
         self.open.write(Write::Entry(Box::new(entry)), WriteFollowUp::Released(id, reply));
@@ -107,7 +107,7 @@ impl<R> Lane<R> {
         self.read(Lookup::InboxOf(id), LookupReason::InboxOf);
         self.timers.read_again();
         self.enqueue_input(id, Pending::input(Input::Continue));
-        self.answer(reply, Answer::Accepted);
+        self.answer(reply, EngineAnswer::Accepted);
     }
 
     /// Handles rows that could not be read. If they belong to one execution, only that one is quarantined; if the whole
@@ -121,7 +121,7 @@ impl<R> Lane<R> {
                 self.quarantine(id, what);
             }
             (LookupReason::Start(_, reply) | LookupReason::Inputs(_, reply), error) if is_of_rows(&error) => {
-                self.answer(reply, Answer::Refused(Refusal::Unreadable(what)));
+                self.answer(reply, EngineAnswer::Refused(Refusal::Unreadable(what)));
             }
             (LookupReason::StartChild { mail, create, .. }, error) if is_of_rows(&error) => {
                 self.missing(create.id);
@@ -140,11 +140,11 @@ impl<R> Lane<R> {
                 self.retry_refused(*retrying, Refusal::Unreadable(what));
             }
             (LookupReason::ToolEnd(agent, _, reply), error) if is_of_rows(&error) => {
-                self.answer(reply, Answer::agent(protocol::AgentAnswer::Stale));
+                self.answer(reply, EngineAnswer::agent(protocol::AgentAnswer::Stale));
                 self.quarantine(parts(agent).0, what);
             }
             (LookupReason::Report(report, reply), error) if is_of_rows(&error) => {
-                self.answer(reply, Answer::verdict(protocol::Verdict::Stale));
+                self.answer(reply, EngineAnswer::verdict(protocol::Verdict::Stale));
                 self.quarantine(parts(report.unit).0, what);
             }
             // A list continues without the execution as soon as its row has the quarantine.

@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// In every order of events, a slot is given to the tenant with the fewest among those that wait and may have one.
+    /// In every order of events, the tenant with the fewest slots among those that wait and may have one gets the next slot.
     #[test]
     fn no_tenant_gets_a_slot_while_another_with_fewer_waits() {
         let tenants: Vec<Tenant> = ["a", "b", "c", "d"].map(Tenant::new).into();

@@ -7,7 +7,7 @@ use super::live::{Live, Residency};
 use super::mail::{DefinitionRef, StartingChild};
 use super::retry::Retrying;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Found, Lookup, ReadId, Refusal, Start};
+use crate::wake::{EngineAnswer, Found, Lookup, ReadId, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId, any_of};
@@ -157,7 +157,7 @@ impl<R> Lane<R> {
             (LookupReason::List(_, List::Unfinished), Found::Unfinished(ids)) => self.unfinished_found(ids),
             (LookupReason::List(_, List::Inbox), Found::Inbox(mail)) => self.inbox_found(mail),
             (LookupReason::Room(tenant, unwritten), Found::Open(open)) => {
-                self.room_found(&tenant, unwritten, open)
+                self.note_room(&tenant, unwritten, open)
             }
             (LookupReason::Report(report, reply), Found::Offers(offers)) => {
                 self.offer_found(*report, &offers, reply)
@@ -221,7 +221,7 @@ impl<R> Lane<R> {
                 PendingKind::Begin { tenant } | PendingKind::Assign { tenant } => {
                     self.drop_queued_start(id, tenant)
                 }
-                PendingKind::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
+                PendingKind::Again { run, fence } => self.return_undelivered(unit(id, *run, *fence)),
                 PendingKind::Claimed { session, .. } => self.unreserve(*session),
                 PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
                 any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Asked
@@ -237,7 +237,7 @@ impl<R> Lane<R> {
 
     fn start_found(&mut self, start: Start, found: Option<(StoredDefinition, Arc<Net>)>, reply: R) {
         let Some((definition, net)) = found else {
-            return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
+            return self.answer(reply, EngineAnswer::Refused(Refusal::NoDefinition));
         };
         self.executions.keep_definition(definition.id, &net, definition.workflow);
         self.start_of(&net, definition.workflow, start, reply);

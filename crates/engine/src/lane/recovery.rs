@@ -36,7 +36,7 @@ impl<R> Lane<R> {
 
     pub(super) fn offers_found(&mut self, offers: &[Offer]) {
         // An offer that this process dispatched while the rows were read is known already.
-        self.take_up(offers, |lane, _, lease| lane.sessions.knows(SessionId(lease.session.0)));
+        self.resume_offers(offers, |lane, _, lease| lane.sessions.knows(SessionId(lease.session.0)));
         match offers.last() {
             Some(last) if offers.len() >= PAGE => {
                 let after: Option<(ExecutionId, RunId)> = Some((last.execution, last.run));
@@ -49,14 +49,14 @@ impl<R> Lane<R> {
     /// Continues a released execution. Reports of workers of this process during the quarantine were refused, and their
     /// work is lost.
     pub(super) fn offers_of_found(&mut self, offers: &[Offer]) {
-        self.take_up(offers, |lane, offer, _| {
+        self.resume_offers(offers, |lane, offer, _| {
             lane.sessions.is_held(unit(offer.execution, offer.run, offer.fence))
         });
     }
 
     /// Handles the leases of the last process. Its own workers died with it: their work is lost, and waiting work
     /// continues to wait. Workers outside of it keep their work.
-    fn take_up(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
+    fn resume_offers(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
         for offer in offers {
             match &offer.lease {
                 None if self.config.has_groups || offer.run == WHOLE => {

@@ -8,7 +8,7 @@ use super::mail::for_editors;
 use super::reading::LookupReason;
 use super::rooms::Starter;
 use crate::retries::Past;
-use crate::wake::{Answer, Lookup, Refusal};
+use crate::wake::{EngineAnswer, Lookup, Refusal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
@@ -106,7 +106,7 @@ impl<R> Lane<R> {
     }
 
     /// Begins a retry for which the tenant has room.
-    pub(super) fn do_again(&mut self, retrying: Retrying<R>, past: Past) {
+    pub(super) fn start_retry(&mut self, retrying: Retrying<R>, past: Past) {
         let Retrying { id, retry, has_other_net, requester } = retrying;
         self.config.activities.lane.begin_execution(id);
         // The server checks this for retries that a caller requests.
@@ -154,7 +154,7 @@ impl<R> Lane<R> {
         }
         self.settle_mail(requester.mail, Some(refusal.to_string()));
         if let Some(reply) = requester.reply {
-            self.answer(reply, Answer::Refused(refusal));
+            self.answer(reply, EngineAnswer::Refused(refusal));
         }
     }
 

@@ -6,7 +6,7 @@ use super::batch::{Batch, Building};
 use super::reading::LookupReason;
 use super::retry::Retrying;
 use crate::retries::Past;
-use crate::wake::{Answer, Lookup, OpenLimits, Refusal, Start};
+use crate::wake::{EngineAnswer, Lookup, OpenLimits, Refusal, Start};
 use std::collections::BTreeMap;
 use windlass_kernel::{Event, Failure, codes};
 use windlass_store::{Letter, StoredMail, Tenant};
@@ -108,7 +108,7 @@ impl<R> Lane<R> {
         count(&self.open) + self.syncing.as_ref().map_or(0, count) + self.reads.beginnings_of(tenant)
     }
 
-    pub(super) fn room_found(&mut self, tenant: &Tenant, unwritten: usize, open: usize) {
+    pub(super) fn note_room(&mut self, tenant: &Tenant, unwritten: usize, open: usize) {
         let room = OpenCount { open: open + unwritten, exact: unwritten == 0 };
         self.rooms.known.insert(tenant.clone(), room);
         for starter in self.rooms.waiting.remove(tenant).unwrap_or_default() {
@@ -126,7 +126,7 @@ impl<R> Lane<R> {
     fn begin(&mut self, starter: Starter<R>) {
         match starter {
             Starter::Start(start, reply) => self.start(*start, reply),
-            Starter::Retry(retrying, past) => self.do_again(*retrying, *past),
+            Starter::Retry(retrying, past) => self.start_retry(*retrying, *past),
             Starter::Child(mail) => self.find_child(*mail),
         }
     }
@@ -134,7 +134,7 @@ impl<R> Lane<R> {
     fn no_room(&mut self, starter: Starter<R>, limit: usize) {
         let refusal = Refusal::NoRoom { limit };
         match starter {
-            Starter::Start(_, reply) => self.answer(reply, Answer::Refused(refusal)),
+            Starter::Start(_, reply) => self.answer(reply, EngineAnswer::Refused(refusal)),
             Starter::Retry(retrying, _) => self.retry_refused(*retrying, refusal),
             Starter::Child(mail) => {
                 if let Letter::Start { create, .. } = mail.letter {

@@ -8,7 +8,7 @@ use super::dispatch::{attempt_timer, has_asked_to_stop, lease};
 use super::groups::GroupKey;
 use super::lines::Lines;
 use super::queue::{Queued, QueuedWork};
-use crate::wake::{Answer, Effect, GroupReply, SessionKey};
+use crate::wake::{Effect, EngineAnswer, GroupReply, SessionKey};
 use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
 use windlass_protocol as protocol;
 use windlass_protocol::{
@@ -169,7 +169,7 @@ impl<R> Lane<R> {
     /// Directs the orders of a session of an earlier connection or process to this caller from now on.
     pub(super) fn attach(&mut self, key: &SessionKey, reply: R) {
         if !self.knows_outside(key) || self.sessions.is_claiming(key.id) {
-            return self.answer(reply, Answer::Reply(Reply::Order(Order::Unknown)));
+            return self.answer(reply, EngineAnswer::Reply(Reply::Order(Order::Unknown)));
         }
         self.renew(key.id);
         self.sessions.set_reachable(key.id, true);
@@ -181,21 +181,21 @@ impl<R> Lane<R> {
     /// its session holds.
     pub(super) fn relay(&mut self, key: &SessionKey, call: Call, reply: R) {
         if !self.knows_outside(key) {
-            return self.answer(reply, Answer::Group(GroupReply::NoSession));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
         // The server makes the calls of claimed units itself.
         if self.sessions.is_claiming(key.id) && !matches!(call, Call::Leave(_)) {
-            return self.answer(reply, Answer::Group(GroupReply::ClaimsOnly));
+            return self.answer(reply, EngineAnswer::Group(GroupReply::ClaimsOnly));
         }
         self.renew(key.id);
         let holds = |unit: protocol::Unit| self.sessions.holder(unit) == Some(key.id);
-        let stale = Answer::verdict(protocol::Verdict::Stale);
+        let stale = EngineAnswer::verdict(protocol::Verdict::Stale);
         match call {
             Call::Beat(beat) if beat.session == key.id => self.beat(&beat, reply),
             Call::Leave(session) if session == key.id => self.leave(session, reply),
             Call::Report(report) if holds(report.unit) => match self.check_report(report) {
                 Some(report) => self.report(*report, reply),
-                None => self.answer(reply, Answer::Group(GroupReply::NotLoaded)),
+                None => self.answer(reply, EngineAnswer::Group(GroupReply::NotLoaded)),
             },
             // The report may have been accepted before; then it is accepted again.
             Call::Report(report) if !report.unit.is_whole() => self.begin_repeat(key, *report, reply),
@@ -206,23 +206,23 @@ impl<R> Lane<R> {
                 Some(true) => self.agent(*call, reply),
                 Some(false) => {
                     let why = "the step has no task that makes decisions of an agent".to_owned();
-                    self.answer(reply, Answer::agent(AgentAnswer::Refused { why }));
+                    self.answer(reply, EngineAnswer::agent(AgentAnswer::Refused { why }));
                 }
-                None => self.answer(reply, Answer::Group(GroupReply::NotLoaded)),
+                None => self.answer(reply, EngineAnswer::Group(GroupReply::NotLoaded)),
             },
             // Programs run as the user of the worker, who belongs to the tenant and not to the server.
             Call::Resource(call) if holds(call.unit) && call.ask == ResourceAsk::GetRights => {
                 let rights = Rights { programs: true, variables: Variables::All };
-                self.answer(reply, Answer::resource(ResourceReply::Rights(rights)));
+                self.answer(reply, EngineAnswer::resource(ResourceReply::Rights(rights)));
             }
             Call::Resource(call) if holds(call.unit) => self.serve_resource(*call, true, reply),
-            Call::Resource(_) => self.answer(reply, Answer::resource(ResourceReply::Stale)),
-            Call::Agent(_) => self.answer(reply, Answer::agent(AgentAnswer::Stale)),
+            Call::Resource(_) => self.answer(reply, EngineAnswer::resource(ResourceReply::Stale)),
+            Call::Agent(_) => self.answer(reply, EngineAnswer::agent(AgentAnswer::Stale)),
             Call::Report(_) | Call::Checkpoint(_) | Call::Progress(_) | Call::Log(_) => {
                 self.answer(reply, stale)
             }
             Call::Register(_) | Call::Beat(_) | Call::Leave(_) => {
-                self.answer(reply, Answer::Group(GroupReply::NoSession))
+                self.answer(reply, EngineAnswer::Group(GroupReply::NoSession))
             }
         }
     }

@@ -13,7 +13,7 @@ use super::deciding::{Pending, PendingKind};
 use super::dispatch::{Cursor, parts, unit};
 use super::queue::{Queued, QueuedWork};
 use super::reading::LookupReason;
-use crate::wake::{Answer, Effect, Lookup};
+use crate::wake::{Effect, EngineAnswer, Lookup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl<R> Lane<R> {
     pub(super) fn register(&mut self, register: &protocol::Register, reply: R) {
         if register.protocol != protocol::PROTOCOL_VERSION {
             let refused = Box::new(other_version(register));
-            return self.answer(reply, Answer::Reply(protocol::Reply::Refused(refused)));
+            return self.answer(reply, EngineAnswer::Reply(protocol::Reply::Refused(refused)));
         }
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
@@ -177,7 +177,7 @@ impl<R> Lane<R> {
     }
 
     /// Handles a unit that the worker never received: there is nothing to stop.
-    pub(super) fn not_delivered(&mut self, unit: protocol::Unit) {
+    pub(super) fn return_undelivered(&mut self, unit: protocol::Unit) {
         let (execution, run, fence) = parts(unit);
         if let Some(session) = self.sessions.holder(unit) {
             self.groups.unassign(session);
@@ -324,7 +324,7 @@ impl<R> Lane<R> {
         if let Some(no_room) = self.config.resources.no_room(&held.tenant) {
             if std::mem::replace(&mut held.log_ends, true) {
                 let refused = protocol::Reply::Refused(Box::new(no_room.failure()));
-                return self.answer(reply, Answer::Reply(refused));
+                return self.answer(reply, EngineAnswer::Reply(refused));
             }
             log.lines = vec![protocol::Line::end_of_log(self.now.wall.0, no_room.message())];
         }

@@ -196,7 +196,7 @@ impl<R> Lane<R> {
     }
 
     /// Sends offers without a lease to a worker that still holds the execution after a restart of the engine.
-    pub(super) fn whole_kept(&mut self, id: ExecutionId) {
+    pub(super) fn redeliver_whole(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get(id) else { return };
         if awaits_uploads(live) {
             return self.end_uploads(id);
@@ -228,7 +228,7 @@ impl<R> Lane<R> {
             return self.decide(id, Pending { what: PendingKind::Report(Box::new(Input::Begin)), ..pending });
         }
         let verdict = if is_current { Verdict::Accepted } else { Verdict::Stale };
-        self.answer_when_written(id, pending, crate::wake::Answer::verdict(verdict));
+        self.answer_when_written(id, pending, crate::wake::EngineAnswer::verdict(verdict));
         self.rest(id);
     }
 
@@ -267,7 +267,7 @@ impl<R> Lane<R> {
                 Input::StartFailed { failure: *failure }
             }
             _ if awaits_uploads(live) && self.config.uploads_artifacts => {
-                self.answer_when_written(id, pending, crate::wake::Answer::verdict(Verdict::Accepted));
+                self.answer_when_written(id, pending, crate::wake::EngineAnswer::verdict(Verdict::Accepted));
                 return self.rest(id);
             }
             _ if awaits_uploads(live) => Input::Uploaded { failure: None },

@@ -5,7 +5,7 @@ use crate::rig::{PATIENCE, Rig, net, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use windlass_engine::{Answer, Request};
+use windlass_engine::{EngineAnswer, Request};
 use windlass_kernel::net::{FailureMode, Join, Policy, Step};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome, Phase};
 use windlass_protocol::{AgentAnswer, AgentAsk, Failure, Outcome as Reported, Reply, Verdict};
@@ -125,14 +125,14 @@ fn wfl_21_wfl_27_a_pause_is_answered_when_a_user_resumes_also_after_a_crash() {
     };
     refused("2");
     assert!(paused.try_recv().is_err(), "it is held");
-    assert_eq!(rig.call(resume()), Answer::Accepted);
+    assert_eq!(rig.call(resume()), EngineAnswer::Accepted);
     assert_eq!(answer(&paused), AgentAnswer::Noted);
 
     let paused = rig.ask_agent(&agent, "3", pause());
     refused("4");
     rig.restart();
     drop(paused);
-    assert_eq!(rig.call(resume()), Answer::Accepted);
+    assert_eq!(rig.call(resume()), EngineAnswer::Accepted);
     let agent = rig.work();
     assert_eq!(answer(&rig.ask_agent(&agent, "3", pause())), AgentAnswer::Noted, "it was resumed since");
     rig.done(&agent, json!(1));
@@ -148,7 +148,7 @@ fn wfl_21_an_agent_fails_the_execution() {
     let failed = rig.ask_agent(&agent, "1", AgentAsk::Fail { failure: failure("AGENT_GAVE_UP") });
     assert_eq!(answer(&failed), AgentAnswer::Noted);
     assert_eq!(rig.done(&agent, json!(1)), Verdict::Stale, "it has ended with the execution");
-    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Failed)));
+    assert_eq!(rig.call(Request::Await(id)), EngineAnswer::Rested(Phase::Ended(Outcome::Failed)));
 }
 
 #[test]
@@ -163,12 +163,12 @@ fn calls_of_an_ending_execution_and_of_an_old_lease_are_refused() {
     let waits = rig.ask_agent(&agent, "1", execute(1, json!({})));
     let look = rig.work();
     let cancel = Input::Cancel(Cancel { by: "user_1".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), EngineAnswer::Accepted);
     assert_eq!(answer(&waits), AgentAnswer::Cancelled);
     for work in [&look, &agent] {
         rig.report(work, Reported::Stopped);
     }
-    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Cancelled)));
+    assert_eq!(rig.call(Request::Await(id)), EngineAnswer::Rested(Phase::Ended(Outcome::Cancelled)));
 }
 
 /// Work in flight runs to its end while an execution drains, so an agent that waits for the end of a hold must go on.
@@ -180,9 +180,9 @@ fn wfl_21_a_pause_ends_when_another_step_fails_the_execution() {
     let works = [rig.work(), rig.work()];
     let find = |step| works.iter().find(|work| work.step == step).unwrap();
     let paused = rig.ask_agent(find("agent"), "1", AgentAsk::Pause { reason: "is this right?".into() });
-    assert_eq!(rig.call(Request::AwaitPause(id)), Answer::Rested(Phase::Paused));
+    assert_eq!(rig.call(Request::AwaitPause(id)), EngineAnswer::Rested(Phase::Paused));
     rig.report(find("other"), Reported::Failed(failure("VALIDATION_ERROR")));
     assert_eq!(answer(&paused), AgentAnswer::Noted);
     rig.done(find("agent"), json!(1));
-    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Failed)));
+    assert_eq!(rig.call(Request::Await(id)), EngineAnswer::Rested(Phase::Ended(Outcome::Failed)));
 }

@@ -4,7 +4,7 @@ use crate::COMPLETED;
 use crate::rig::{definition, net, report, start, task};
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{Answer, ChildCheck, Config, Effect, Lane, Lookup, Now, Request, Wake, look_up};
+use windlass_engine::{ChildCheck, Config, Effect, EngineAnswer, Lane, Lookup, Now, Request, Wake, look_up};
 use windlass_kernel::Millis;
 use windlass_kernel::net::{Policy, Retry, Step};
 use windlass_protocol::{
@@ -13,7 +13,7 @@ use windlass_protocol::{
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{DefinitionId, Store};
 
-const ACCEPTED: Answer = Answer::Reply(Reply::Verdict(Verdict::Accepted));
+const ACCEPTED: EngineAnswer = EngineAnswer::Reply(Reply::Verdict(Verdict::Accepted));
 
 struct Process<'s> {
     lane: Lane<()>,
@@ -34,11 +34,11 @@ impl<'s> Process<'s> {
         Process { lane, store, reader, now: 0, off: 0, recovers, orders: Vec::new() }
     }
 
-    fn ask(&mut self, request: Request) -> Answer {
+    fn ask(&mut self, request: Request) -> EngineAnswer {
         self.wake(Wake::Ask(request, ())).expect("an answer")
     }
 
-    fn call(&mut self, call: Call) -> Answer {
+    fn call(&mut self, call: Call) -> EngineAnswer {
         self.wake(Wake::Call(call, ())).expect("an answer")
     }
 
@@ -48,7 +48,7 @@ impl<'s> Process<'s> {
     }
 
     /// Runs until the disk has answered everything.
-    fn wake(&mut self, wake: Wake<()>) -> Option<Answer> {
+    fn wake(&mut self, wake: Wake<()>) -> Option<EngineAnswer> {
         let (mut wakes, mut answered) = (vec![wake], None);
         while !wakes.is_empty() {
             wakes.drain(..).for_each(|wake| self.lane.wake(wake, at(self.now, self.off)));
@@ -97,11 +97,11 @@ fn before(store: &mut Sqlite) -> Work {
     let step = Step { retry, ..task("agent", &[]) };
     let defined =
         process.ask(Request::Define(Box::new(definition("one", net(Policy::default(), vec![step])))));
-    assert!(matches!(defined, Answer::Defined { .. }), "{defined:?}");
+    assert!(matches!(defined, EngineAnswer::Defined { .. }), "{defined:?}");
     process.register();
     assert!(matches!(
         process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({}))))),
-        Answer::Started(_)
+        EngineAnswer::Started(_)
     ));
     let work = process.work();
     let checkpoint = Checkpoint { unit: work.unit, number: 1, cursor: Arc::new(json!({ "calls": 3 })) };
@@ -146,7 +146,8 @@ fn a_timer_set_after_the_clock_jumped_is_on_time() {
     process.ask(Request::Define(Box::new(definition("nap", net))));
     process.off = 600_000;
     process.passes(0);
-    let Answer::Started(id) = process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({}))))) else {
+    let EngineAnswer::Started(id) = process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({})))))
+    else {
         panic!("it starts")
     };
     process.passes(4_999);

@@ -13,7 +13,7 @@ mod whole;
 use rig::{Rig, chain, net, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_engine::{Answer, Refusal, Request};
+use windlass_engine::{EngineAnswer, Refusal, Request};
 use windlass_kernel::net::{Join, Policy, Step, Work};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Outcome, Phase, Rejected};
 use windlass_protocol::{self as protocol, Call, Order, Reply, Verdict};
@@ -23,7 +23,7 @@ fn work(stored: Value) -> Work {
     serde_json::from_value(stored).unwrap()
 }
 
-const COMPLETED: Answer = Answer::Rested(Phase::Ended(Outcome::Completed));
+const COMPLETED: EngineAnswer = EngineAnswer::Rested(Phase::Ended(Outcome::Completed));
 
 #[test]
 fn a_chain_runs_step_by_step_and_each_step_is_one_commit() {
@@ -136,7 +136,7 @@ fn cancel_stops_the_worker_and_its_late_report_changes_nothing() {
         execution: id,
         input: Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() }),
     };
-    assert_eq!(rig.call(cancel), Answer::Accepted);
+    assert_eq!(rig.call(cancel), EngineAnswer::Accepted);
     let Order::Stop { unit, .. } = rig.order() else { panic!("the worker gets an order to stop") };
     assert_eq!(unit, work.unit);
     assert_eq!(rig.stops(), 1, "the obligation is a row until the worker answers");
@@ -148,7 +148,7 @@ fn cancel_stops_the_worker_and_its_late_report_changes_nothing() {
     rig.done(&next, json!(1));
     assert_eq!(rig.call(Request::Await(other)), COMPLETED);
     assert_eq!(rig.stops(), 0);
-    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Cancelled)));
+    assert_eq!(rig.call(Request::Await(id)), EngineAnswer::Rested(Phase::Ended(Outcome::Cancelled)));
 }
 
 #[test]
@@ -168,11 +168,11 @@ fn a_held_execution_keeps_its_timers_until_it_is_released() {
         rig.start("held", net(Policy::default(), vec![task("a", &[1]), Step::new("d", delay)]), json!({}));
     let work = rig.work();
     let hold = Input::Hold { by: "u".into(), reason: "look".into() };
-    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: hold }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: hold }), EngineAnswer::Accepted);
     rig.done(&work, json!(1));
     rig.restart();
     let resume = Input::Resume { by: "u".into() };
-    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: resume }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: resume }), EngineAnswer::Accepted);
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
 }
 
@@ -199,7 +199,7 @@ fn a_child_of_an_unknown_definition_fails_its_step_with_the_name() {
     let child = work(json!({ "child": { "definition": { "path": "nowhere" }, "inputs": {} } }));
     let rig = Rig::new();
     let id = rig.start("parent", net(Policy::default(), vec![Step::new("c", child)]), json!({}));
-    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Failed)));
+    assert_eq!(rig.call(Request::Await(id)), EngineAnswer::Rested(Phase::Ended(Outcome::Failed)));
     let is_recorded = rig.events(id).iter().any(|event| match event {
         Event::Failed { failure, .. } => failure.message.contains("`nowhere`"),
         _ => false,
@@ -215,9 +215,9 @@ fn a_cancelled_parent_cancels_its_child() {
     let id = rig.start("parent", net(Policy::default(), vec![Step::new("c", child)]), json!({}));
     let work = rig.work();
     let cancel = Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), EngineAnswer::Accepted);
     let child = ExecutionId(work.unit.execution);
-    assert_eq!(rig.call(Request::Await(child)), Answer::Rested(Phase::Ended(Outcome::Cancelled)));
+    assert_eq!(rig.call(Request::Await(child)), EngineAnswer::Rested(Phase::Ended(Outcome::Cancelled)));
     assert!(matches!(rig.order(), Order::Stop { .. }));
 }
 
@@ -241,9 +241,9 @@ fn the_next_worker_continues_at_the_checkpoint() {
 fn what_does_not_exist_is_refused() {
     let rig = Rig::new();
     let unknown = ExecutionId(5);
-    assert_eq!(rig.call(Request::Await(unknown)), Answer::Refused(Refusal::NoExecution(unknown)));
+    assert_eq!(rig.call(Request::Await(unknown)), EngineAnswer::Refused(Refusal::NoExecution(unknown)));
     let resume = Request::Give { audit: None, execution: unknown, input: Input::Resume { by: "u".into() } };
-    assert_eq!(rig.call(resume), Answer::Refused(Refusal::NoExecution(unknown)));
+    assert_eq!(rig.call(resume), EngineAnswer::Refused(Refusal::NoExecution(unknown)));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn an_ended_execution_refuses_what_comes_too_late() {
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
     let cancel = Request::Give { audit: None, execution: id, input: Input::Cancel(Cancel::default()) };
     let ended = Refusal::Rejected(Rejected::Ended(Outcome::Completed));
-    assert_eq!(rig.call(cancel), Answer::Refused(ended));
+    assert_eq!(rig.call(cancel), EngineAnswer::Refused(ended));
 }
 
 #[test]

@@ -1,18 +1,20 @@
-//! What the engine keeps in memory, and what it reads at a time.
+//! Memory of the engine, and the number of rows that it reads at a time.
 
 use crate::rig::{PATIENCE, Rig, chain, net, task};
 use crate::{COMPLETED, work};
 use serde_json::json;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Instant;
-use windlass_engine::{Answer, ChildCheck, ChildReading, Config, Found, Load, Lookup, Request, look_up};
+use windlass_engine::{
+    ChildCheck, ChildReading, Config, EngineAnswer, Found, Load, Lookup, Request, look_up,
+};
 use windlass_kernel::net::{Completion, Policy, Step};
 use windlass_kernel::{Event, ExecutionId, Input, ManualNote};
 use windlass_protocol::{Call, Order, Reply, Verdict};
 
 fn load(rig: &Rig) -> Load {
     match rig.call(Request::Load) {
-        Answer::Load(load) => load,
+        EngineAnswer::Load(load) => load,
         other => panic!("{other:?}"),
     }
 }
@@ -94,7 +96,7 @@ fn executions_that_wait_for_people_are_neither_in_memory_nor_loaded_at_a_start()
         .expect("it waits");
     let note = Box::new(ManualNote { actor: "ann".into(), ..ManualNote::default() });
     let input = Input::Complete { run, fence, note, seen: None };
-    assert_eq!(rig.call(Request::Give { execution: ids[7], input, audit: None }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { execution: ids[7], input, audit: None }), EngineAnswer::Accepted);
     assert_eq!(rig.call(Request::Await(ids[7])), COMPLETED);
 }
 

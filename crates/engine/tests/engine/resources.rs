@@ -1,4 +1,4 @@
-//! What workers reach through the engine: only under the fence that they hold, and for the tenant of the execution.
+//! Resources that workers reach through the engine: only under their fence, and only of the tenant of the execution.
 
 use crate::rig::{Rig, chain, net, task};
 use serde_json::json;

@@ -4,14 +4,14 @@ use crate::rig::{Rig, net, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windlass_engine::{Answer, NotRetried, Refusal, Request, new_execution_id};
+use windlass_engine::{EngineAnswer, NotRetried, Refusal, Request, new_execution_id};
 use windlass_kernel::net::{Finish, Join, Policy, RouterMode, Step, Work};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Millis, Net, Outcome, Phase, Rejected, StepId};
 use windlass_protocol::{self as protocol, Verdict};
 use windlass_store::{Letter, Mail, Retry, RetryFrom};
 
-const COMPLETED: Answer = Answer::Rested(Phase::Ended(Outcome::Completed));
-const FAILED: Answer = Answer::Rested(Phase::Ended(Outcome::Failed));
+const COMPLETED: EngineAnswer = EngineAnswer::Rested(Phase::Ended(Outcome::Completed));
+const FAILED: EngineAnswer = EngineAnswer::Rested(Phase::Ended(Outcome::Failed));
 
 fn playbook(finish: Finish) -> Policy {
     Policy { join: Join::Each, entry: Some(StepId(0)), finish, ..Policy::default() }
@@ -43,7 +43,7 @@ fn asked(retry: Retry) -> Request {
 
 fn retried(rig: &Rig, retry: Retry) -> ExecutionId {
     match rig.call(asked(retry)) {
-        Answer::Started(id) => id,
+        EngineAnswer::Started(id) => id,
         other => panic!("{other:?}"),
     }
 }
@@ -146,7 +146,7 @@ fn a_letter_that_cannot_be_carried_out_is_answered_with_the_reason() {
     rig.restart();
     let refusal = rig.until_answered(posted).unwrap_err();
     assert!(refusal.contains("no step `nowhere`") && refusal.contains("a, b, c"), "{refusal}");
-    let unknown = Answer::Refused(Refusal::NoExecution(ExecutionId(77)));
+    let unknown = EngineAnswer::Refused(Refusal::NoExecution(ExecutionId(77)));
     assert_eq!(rig.call(Request::Await(ExecutionId(77))), unknown);
 }
 
@@ -170,7 +170,7 @@ fn the_firing_is_chosen_by_its_number_or_by_its_failure() {
     }
     let refused = rig.call(asked(from(id, "a", Some(4))));
     let none = NotRetried::NoFiring { step: "a".into(), firing: 4, fired: 3 };
-    assert_eq!(refused, Answer::Refused(none.into()));
+    assert_eq!(refused, EngineAnswer::Refused(none.into()));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn what_cannot_be_retried_is_refused_with_the_reason() {
     let steps = vec![task("a", &[]), task("b", &[]), task("end", &[])];
     let id = rig.start("final", net(playbook(finish), steps), json!({}));
     let check = |retry: Retry, expected: Refusal| {
-        assert_eq!(rig.call(asked(retry)), Answer::Refused(expected));
+        assert_eq!(rig.call(asked(retry)), EngineAnswer::Refused(expected));
     };
     let running = Rejected::Conflict { phase: Phase::Running, why: "it has not ended" };
     check(of(id), running.into());
@@ -209,7 +209,7 @@ fn a_cancelled_execution_continues_where_it_was_with_other_inputs() {
     rig.done(&rig.work(), json!({ "k": 1 }));
     let all = works(&rig, 2);
     let cancel = Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), EngineAnswer::Accepted);
     for _ in &all {
         assert!(matches!(rig.order(), protocol::Order::Stop { .. }));
     }
@@ -304,7 +304,7 @@ fn elsewhere_what_completed_is_imported_and_the_rest_is_done_again() {
     fail(&rig, &rig.work());
     assert_eq!(rig.call(Request::Await(id)), FAILED);
     let refused = rig.call(asked(from(id, "b", Some(1))));
-    assert_eq!(refused, Answer::Refused(NotRetried::NoFirings.into()));
+    assert_eq!(refused, EngineAnswer::Refused(NotRetried::NoFirings.into()));
     for (retry, expected) in [(of(id), vec!["b", "c"]), (from(id, "a", None), vec!["a", "b", "c"])] {
         let new = retried(&rig, retry);
         for name in expected {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Config, Engine, Request, Start};
+use windlass_engine::{Config, Engine, EngineAnswer, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{
@@ -91,7 +91,7 @@ impl Rig {
         }
     }
 
-    /// From another process.
+    /// Posts mail as another process does.
     pub fn post(&self, mail: &Mail) -> MailId {
         let mut store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
         match store.write(&[Write::Accept(mail.clone())]).unwrap()[..] {
@@ -132,13 +132,13 @@ impl Rig {
         (self.session, self.orders) = register(self.engine.as_ref().unwrap(), self.slots);
     }
 
-    /// As a process ends that was asked to: the worker first, then the engine.
+    /// Restarts as after a regular stop of the process: the worker ends first, then the engine.
     pub fn restart_in_order(&mut self) {
         assert_eq!(self.send(Call::Leave(self.session)), Reply::Verdict(Verdict::Accepted));
         self.restart();
     }
 
-    pub fn call(&self, request: Request) -> Answer {
+    pub fn call(&self, request: Request) -> EngineAnswer {
         self.engine.as_ref().unwrap().handle().call(request).unwrap()
     }
 
@@ -156,7 +156,7 @@ impl Rig {
 
     pub fn define(&self, name: &str, net: Arc<Net>) -> DefinitionId {
         match self.call(Request::Define(Box::new(definition(name, net)))) {
-            Answer::Defined { id, .. } => id,
+            EngineAnswer::Defined { id, .. } => id,
             other => panic!("{other:?}"),
         }
     }
@@ -168,12 +168,12 @@ impl Rig {
     pub fn start(&self, name: &str, net: Arc<Net>, inputs: Value) -> ExecutionId {
         let definition = self.define(name, net);
         match self.call(Request::Start(Box::new(start(definition, inputs)))) {
-            Answer::Started(id) => id,
+            EngineAnswer::Started(id) => id,
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn ask_start(&self) -> Option<Answer> {
+    pub fn ask_start(&self) -> Option<EngineAnswer> {
         let request = Request::Start(Box::new(start(DefinitionId(1), json!({}))));
         self.engine.as_ref().unwrap().handle().call(request)
     }

@@ -3,7 +3,7 @@
 use crate::rig::{Rig, chain};
 use serde_json::json;
 use std::collections::BTreeMap;
-use windlass_engine::{Answer, Limits, Request, Share, SlotLimits, Start};
+use windlass_engine::{EngineAnswer, Limits, Request, Share, SlotLimits, Start};
 use windlass_protocol::Work;
 use windlass_store::Tenant;
 
@@ -12,7 +12,7 @@ fn start(rig: &Rig, tenant: &str, count: usize) {
     for _ in 0..count {
         let mut start = Start::by_hand(definition, json!({}), json!({}));
         std::sync::Arc::make_mut(&mut start.origin).tenant = Tenant::new(tenant);
-        assert!(matches!(rig.call(Request::Start(Box::new(start))), Answer::Started(_)));
+        assert!(matches!(rig.call(Request::Start(Box::new(start))), EngineAnswer::Started(_)));
     }
 }
 
@@ -44,7 +44,7 @@ fn a_tenant_alone_has_all_slots_and_a_later_one_gets_the_next_that_is_free() {
 fn a_limit_holds_back_its_tenant_alone_until_it_is_lifted() {
     let mut rig = Rig::with_slots(4);
     let slots = SlotLimits { each: Share::All, own: BTreeMap::from([(Tenant::new("bound"), Some(1))]) };
-    assert_eq!(rig.call(Request::Limit(Limits { slots, ..Limits::default() })), Answer::Accepted);
+    assert_eq!(rig.call(Request::Limit(Limits { slots, ..Limits::default() })), EngineAnswer::Accepted);
     start(&rig, "bound", 3);
     let bound = works(&rig, 1);
     assert!(rig.idle(), "there are free slots, and not for them");

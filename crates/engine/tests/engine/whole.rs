@@ -3,7 +3,7 @@
 use crate::rig::{Rig, net, start, task};
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{Answer, Config, Request};
+use windlass_engine::{Config, EngineAnswer, Request};
 use windlass_kernel::net::{Affinity, FailureMode, Finish, Join, Policy, Recovery};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome as End, Phase};
 use windlass_protocol::{Call, Checkpoint, Failure, Order, Outcome, Reply, Unit, Verdict, Work};
@@ -48,7 +48,7 @@ fn phase(rig: &Rig, id: ExecutionId) -> Phase {
 
 fn end(rig: &Rig, id: ExecutionId) -> Phase {
     match rig.call(Request::Await(id)) {
-        Answer::Rested(phase) => phase,
+        EngineAnswer::Rested(phase) => phase,
         other => panic!("{other:?}"),
     }
 }
@@ -172,7 +172,7 @@ fn a_cancelled_execution_leaves_the_queue_and_its_worker() {
     for execution in [waiting, running] {
         let cancel = Cancel { by: "me".into(), reason: String::new(), force: false, compensate: false };
         let input = Input::Cancel(cancel);
-        assert_eq!(rig.call(Request::Give { execution, input, audit: None }), Answer::Accepted);
+        assert_eq!(rig.call(Request::Give { execution, input, audit: None }), EngineAnswer::Accepted);
     }
     let stopped: Vec<Unit> = (0..2)
         .map(|_| match rig.order() {
@@ -198,7 +198,7 @@ fn workers_and_their_whole_executions_leave_slots_to_other_work() {
     let work = rig.work();
     assert_eq!(work.unit.execution, other.0, "steps inside take no slot");
     let third = rig.define("other", crate::rig::chain(1));
-    assert!(matches!(rig.call(Request::Start(Box::new(start(third, json!({}))))), Answer::Started(_)));
+    assert!(matches!(rig.call(Request::Start(Box::new(start(third, json!({}))))), EngineAnswer::Started(_)));
     assert!(rig.idle(), "both slots are taken");
 }
 
@@ -207,7 +207,7 @@ fn uploading() -> Rig {
     Rig::with_config(Config { seed: 7, uploads_artifacts: true, ..Config::default() }, 1)
 }
 
-fn uploaded(rig: &Rig, id: ExecutionId, failure: Option<Failure>) -> Answer {
+fn uploaded(rig: &Rig, id: ExecutionId, failure: Option<Failure>) -> EngineAnswer {
     rig.call(Request::Give { execution: id, input: Input::Uploaded { failure }, audit: None })
 }
 
@@ -224,14 +224,14 @@ fn an_execution_that_waits_for_its_uploads_needs_no_worker() {
     let next = take(&rig);
     assert_eq!(next.unit.execution, second.0, "its slot is free");
     assert_eq!(phase(&rig, first), Phase::Finalizing);
-    assert_eq!(uploaded(&rig, first, None), Answer::Accepted);
+    assert_eq!(uploaded(&rig, first, None), EngineAnswer::Accepted);
     assert_eq!(end(&rig, first), Phase::Ended(End::Completed));
-    assert!(matches!(uploaded(&rig, first, None), Answer::Refused(_)), "it has ended");
+    assert!(matches!(uploaded(&rig, first, None), EngineAnswer::Refused(_)), "it has ended");
     rig.done(&rig.work(), json!(1));
     assert!(matches!(rig.order(), Order::Stop { .. }));
     let down =
         Failure::of_class(windlass_protocol::ErrorClass::Transport, "DOWN", "the object store is down");
-    assert_eq!(uploaded(&rig, second, Some(down)), Answer::Accepted);
+    assert_eq!(uploaded(&rig, second, Some(down)), EngineAnswer::Accepted);
     assert_eq!(end(&rig, second), Phase::Ended(End::Failed));
 }
 
@@ -248,7 +248,7 @@ fn the_loss_of_the_worker_of_an_execution_that_waits_for_its_uploads_changes_not
     rig.restart();
     assert!(rig.idle());
     assert_eq!(phase(&rig, id), Phase::Finalizing);
-    assert_eq!(uploaded(&rig, id, None), Answer::Accepted);
+    assert_eq!(uploaded(&rig, id, None), EngineAnswer::Accepted);
     assert_eq!(end(&rig, id), Phase::Ended(End::Completed));
     assert_eq!(rig.stops(), 0);
 }

@@ -69,7 +69,11 @@ impl Caller {
 
     /// Authenticates a token of this server or a JWT, without the word `Bearer`.
     pub async fn from_token(app: &App, text: &str) -> Result<Caller, Problem> {
-        let wrong = || Problem::unauthenticated("the token is unknown, expired or revoked");
+        let wrong = || {
+            Problem::unauthenticated(
+                "the token is unknown, expired or revoked; create another one with `windlass tokens create`",
+            )
+        };
         if let Some(token) = Token::read(text) {
             let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;

@@ -23,7 +23,7 @@ pub(crate) const SESSION_PREFIX: &str = "sess_";
 pub struct User {
     pub token: StoredToken,
     pub role: Role,
-    /// In milliseconds, or `NEVER`.
+    /// Time of the last use in milliseconds, or `NEVER`.
     used_at: AtomicI64,
     /// The value of `used_at` on disk.
     stored_at: AtomicI64,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use windlass_dialects::compile;
-use windlass_engine::{Answer, Engine, Folder, Request, Start, journal};
+use windlass_engine::{Engine, EngineAnswer, Folder, Request, Start, journal};
 use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Definition, Reader, StoredManifest, Target, Tenant};
@@ -56,13 +56,14 @@ impl Rig {
             status: None,
             author: None,
         };
-        let Some(Answer::Defined { id, .. }) =
+        let Some(EngineAnswer::Defined { id, .. }) =
             self.engine.handle().call(Request::Define(Box::new(definition)))
         else {
             panic!("it is not defined")
         };
         let start = Start::by_hand(id, json!({}), json!({ "go": 0 }));
-        let Some(Answer::Started(id)) = self.engine.handle().call(Request::Start(Box::new(start))) else {
+        let Some(EngineAnswer::Started(id)) = self.engine.handle().call(Request::Start(Box::new(start)))
+        else {
             panic!("it is not started")
         };
         self.patch(id, 0);
@@ -71,7 +72,7 @@ impl Rig {
 
     fn give(&self, execution: ExecutionId, input: Input) {
         let answer = self.engine.handle().call(Request::Give { execution, input, audit: None });
-        assert_eq!(answer, Some(Answer::Accepted));
+        assert_eq!(answer, Some(EngineAnswer::Accepted));
     }
 
     fn patch(&self, id: ExecutionId, go: i64) {

@@ -48,19 +48,19 @@ pub struct Bucket {
 /// the details.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
-    #[error("the bucket does not exist")]
+    #[error("the bucket of the setting `artifacts` does not exist")]
     NoBucket,
-    #[error("the object is missing")]
+    #[error("the object is missing in the bucket of the setting `artifacts`")]
     Missing,
-    #[error("the object store refuses access")]
+    #[error("the bucket of the setting `artifacts` refuses access")]
     Denied,
-    #[error("the object store cannot be reached")]
+    #[error("the bucket of the setting `artifacts` cannot be reached")]
     Unreachable,
-    #[error("the object store took too long")]
+    #[error("the bucket of the setting `artifacts` took too long")]
     TooSlow,
-    #[error("the object store answered with an error")]
+    #[error("the bucket of the setting `artifacts` answered with an error")]
     Failed,
-    #[error("the bytes are not those that the checksum names")]
+    #[error("the bytes of the object do not match its checksum")]
     Damaged,
     #[error("the file in the data folder cannot be read: {0}")]
     File(io::ErrorKind),
@@ -322,7 +322,7 @@ fn classify(error: &StoreError) -> BucketError {
         _ => BucketError::Failed,
     };
     if found != BucketError::Missing {
-        tracing::warn!(error = text, "a request to the object store failed");
+        tracing::warn!(error = text, "a request to the bucket of the setting `artifacts` failed");
     }
     found
 }

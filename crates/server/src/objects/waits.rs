@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_engine::{Answer, Request};
+use windlass_engine::{EngineAnswer, Request};
 use windlass_kernel::{ExecutionId, Input};
 use windlass_protocol::{Failure, codes};
 use windlass_store::sqlite::SqliteReader;
@@ -106,7 +106,7 @@ fn describe(failed: &[StoredObject]) -> Option<Failure> {
 async fn end(app: &App, execution: ExecutionId, failure: Option<Failure>) -> Result<(), Problem> {
     let input = Input::Uploaded { failure };
     match app.ask(Request::Give { execution, input, audit: None }).await? {
-        Answer::Accepted => {}
+        EngineAnswer::Accepted => {}
         // The execution was cancelled meanwhile.
         other => tracing::debug!(?other, %execution, "an execution is not ended by its uploads"),
     }

@@ -26,14 +26,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use threads::RenderThreads;
 use tokio::sync::oneshot;
-use windlass_engine::{Answer, GroupCall, GroupLoad, GroupReply, Handle, Request, SessionKey};
+use windlass_engine::{EngineAnswer, GroupCall, GroupLoad, GroupReply, Handle, Request, SessionKey};
 use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, Verdict, Work, WorkerRules};
 use windlass_store::{RunnerGroup, Session, Tenant, WorkerSession};
-use windlass_worker::{Port, Prepared, RemoteConfig, RemoteDesk, RemoteUnit};
+use windlass_worker::{CallPreparer, Port, Prepared, RemoteConfig, RemoteUnit};
 
 #[derive(Debug)]
 pub struct RemoteWorkers {
-    desk: Arc<RemoteDesk>,
+    preparer: Arc<CallPreparer>,
     threads: RenderThreads,
     engine: Handle,
     ttl_ms: u64,
@@ -75,7 +75,7 @@ impl RemoteWorkers {
             engine.ask(Request::Group(restriction(group)), |_| {});
         }
         RemoteWorkers {
-            desk: Arc::new(RemoteDesk::new(config, port)),
+            preparer: Arc::new(CallPreparer::new(config, port)),
             threads: RenderThreads::default(),
             engine,
             ttl_ms,
@@ -86,7 +86,7 @@ impl RemoteWorkers {
         }
     }
 
-    /// Returns a desk without an engine, for a process that only reads.
+    /// Creates the state of remote workers without an engine, for a process that only reads.
     pub(crate) fn closed() -> anyhow::Result<RemoteWorkers> {
         Ok(RemoteWorkers::new(Handle::closed(), remote_config(Arc::default())?, 0, Vec::new()))
     }
@@ -226,9 +226,9 @@ impl RemoteWorkers {
 
     /// Renders a call. Returns None if it ended before it could be made, which is reported.
     async fn render(&self, key: &SessionKey, work: Work) -> Result<Option<RenderedCall>, Problem> {
-        let desk = Arc::clone(&self.desk);
+        let preparer = Arc::clone(&self.preparer);
         let rendering = async move {
-            match desk.prepare(work).await {
+            match preparer.prepare(work).await {
                 Prepared::Call(call) => Ok(RenderedCall { memory: call.memory(), call }),
                 Prepared::Ended(report) => Err(report),
             }
@@ -342,9 +342,9 @@ impl RemoteWorkers {
             return Err(overloaded());
         }
         match answer.await {
-            Ok(Answer::Reply(Reply::Verdict(verdict))) => Ok(verdict),
-            Ok(Answer::Group(GroupReply::NoSession)) => Err(no_session()),
-            Ok(Answer::Stopping) | Err(_) => {
+            Ok(EngineAnswer::Reply(Reply::Verdict(verdict))) => Ok(verdict),
+            Ok(EngineAnswer::Group(GroupReply::NoSession)) => Err(no_session()),
+            Ok(EngineAnswer::Stopping) | Err(_) => {
                 Err(Problem::unavailable("the server is being stopped; retry later"))
             }
             Ok(_) => Ok(Verdict::Stale),
@@ -452,11 +452,11 @@ fn is_same(claimed: &SessionKey, caller: &SessionKey) -> bool {
         && (caller.group.is_none() || claimed.group.is_none() || caller.group == claimed.group)
 }
 
-fn read_reply(answer: Option<Answer>) -> Result<GroupReply, Problem> {
+fn read_reply(answer: Option<EngineAnswer>) -> Result<GroupReply, Problem> {
     match answer {
-        Some(Answer::Group(reply)) => Ok(reply),
-        Some(Answer::Refused(_)) => Ok(GroupReply::NotHeld),
-        Some(Answer::Stopping) | None => {
+        Some(EngineAnswer::Group(reply)) => Ok(reply),
+        Some(EngineAnswer::Refused(_)) => Ok(GroupReply::NotHeld),
+        Some(EngineAnswer::Stopping) | None => {
             Err(Problem::unavailable("the server is being stopped; retry later"))
         }
         Some(other) => Err(unexpected_answer(&other)),
@@ -464,7 +464,7 @@ fn read_reply(answer: Option<Answer>) -> Result<GroupReply, Problem> {
 }
 
 fn unexpected_reply(reply: GroupReply) -> Problem {
-    unexpected_answer(&Answer::Group(reply))
+    unexpected_answer(&EngineAnswer::Group(reply))
 }
 
 fn restriction(group: &RunnerGroup) -> GroupCall {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
-use windlass_engine::{Answer, GroupCall, GroupReply, Request, SessionKey};
+use windlass_engine::{EngineAnswer, GroupCall, GroupReply, Request, SessionKey};
 use windlass_protocol::{Call, Order, Reply, SessionId};
 use windlass_store::{Session, Tenant, WorkerSession};
 
@@ -216,18 +216,21 @@ impl RemoteWorkers {
     }
 }
 
-async fn read_answer(answer: oneshot::Receiver<Answer>, wait: Duration) -> Result<Option<Reply>, Problem> {
+async fn read_answer(
+    answer: oneshot::Receiver<EngineAnswer>,
+    wait: Duration,
+) -> Result<Option<Reply>, Problem> {
     match timeout(wait, answer).await {
         Err(_) => Ok(None),
-        Ok(Ok(Answer::Reply(reply))) => Ok(Some(reply)),
-        Ok(Ok(Answer::Group(GroupReply::NoSession))) => Err(no_session()),
-        Ok(Ok(Answer::Group(GroupReply::ClaimsOnly))) => Err(Problem::forbidden(
+        Ok(Ok(EngineAnswer::Reply(reply))) => Ok(Some(reply)),
+        Ok(Ok(EngineAnswer::Group(GroupReply::NoSession))) => Err(no_session()),
+        Ok(Ok(EngineAnswer::Group(GroupReply::ClaimsOnly))) => Err(Problem::forbidden(
             "the session claims calls of its group; only sessions of `windlass worker` make calls of the protocol",
         )),
-        Ok(Ok(Answer::Group(GroupReply::NotLoaded))) => {
+        Ok(Ok(EngineAnswer::Group(GroupReply::NotLoaded))) => {
             Err(Problem::unavailable("the execution is being read; retry after the time in Retry-After"))
         }
-        Ok(Ok(Answer::Stopping) | Err(_)) => {
+        Ok(Ok(EngineAnswer::Stopping) | Err(_)) => {
             Err(Problem::unavailable("the server is being stopped; retry later"))
         }
         Ok(Ok(other)) => Err(unexpected_answer(&other)),

@@ -131,7 +131,9 @@ async fn put_cluster(
     if name == LOCAL_CLUSTER {
         return match state.ready {
             None | Some(true) => Ok(Json(local())),
-            Some(false) => Err(Problem::conflict("the cluster `local` is always ready")),
+            Some(false) => Err(Problem::conflict(
+                "the cluster `local` is always ready; use another cluster to make steps wait",
+            )),
         };
     }
     let at = now();
@@ -164,7 +166,9 @@ async fn delete_cluster(
 ) -> Result<StatusCode, Problem> {
     caller.may(Permission::Delete)?;
     match name == LOCAL_CLUSTER {
-        true => Err(Problem::conflict("the cluster `local` cannot be deleted: every tenant has it")),
+        true => {
+            Err(Problem::conflict("every tenant has the cluster `local`; only other clusters can be deleted"))
+        }
         false => CLUSTERS.delete(&app, &caller, &name).await,
     }
 }

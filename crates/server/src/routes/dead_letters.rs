@@ -187,7 +187,9 @@ async fn resolve(
         ScheduleWrite::Resolve { tenant: caller.tenant.clone(), letter: letter.id, redriven, at: now() };
     match store_audited(app, caller, write, (action, &id, json!({}))).await? {
         Applied::Done => Ok(()),
-        Applied::Conflict => Err(Problem::conflict("the dead letter was redriven or discarded before")),
+        Applied::Conflict => {
+            Err(Problem::conflict("the dead letter was already redriven or discarded; see its `resolution`"))
+        }
         Applied::QueueFull => Err(queue_full()),
         Applied::Duplicate => Err(Problem::not_found("dead letter", &id)),
         other => Err(unexpected_applied(other)),

@@ -25,7 +25,7 @@ pub(crate) struct Me {
     /// Whether the caller may act for other tenants
     operator: bool,
     permissions: Vec<PermissionName>,
-    /// When the credential expires; absent if it does not
+    /// Time at which the credential expires; absent if it does not
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     expires_at: Option<String>,

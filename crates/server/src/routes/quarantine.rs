@@ -15,7 +15,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_engine::{Answer, Request};
+use windlass_engine::{EngineAnswer, Request};
 use windlass_store::{Quarantined as _, Reader as _};
 use windlass_views::{Quarantined, execution_id};
 
@@ -85,7 +85,7 @@ async fn release(
     let id = execution_id(execution);
     let audit = Box::new(caller.audit_entry("execution.release", &id, json!({})));
     match app.ask(Request::Release { execution, audit }).await? {
-        Answer::Accepted => Ok(Json(Released { execution_id: id, released: true })),
+        EngineAnswer::Accepted => Ok(Json(Released { execution_id: id, released: true })),
         other => Err(unexpected(other)),
     }
 }

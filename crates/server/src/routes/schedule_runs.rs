@@ -122,7 +122,7 @@ pub(crate) struct ReceiptView {
     /// `stdout`, `stderr`, `http_response` or `workflow_result`
     receipt_kind: String,
     content_type: String,
-    /// At most 64 KiB
+    /// Text of the comment, at most 64 KiB
     body: String,
     #[schema(format = DateTime)]
     created_at: String,

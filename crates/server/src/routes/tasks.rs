@@ -53,7 +53,7 @@ pub(crate) enum TaskKind {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TaskList {
-    /// Those of the oldest executions first
+    /// Tasks, those of the oldest executions first
     tasks: Vec<Task>,
     pagination: Pagination,
 }

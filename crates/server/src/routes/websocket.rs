@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::body::describe_json_error;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, ProblemCode, Refused};
@@ -258,7 +259,9 @@ async fn answer(socket: &mut WebSocket, heard: Option<Result<Message, axum::Erro
             send_json(socket, &json!({ "type": "pong", "timestamp": time(now()) })).await
         }
         Ok(ClientMessage::Subscribe { .. }) => refuse(socket, "the connection is already subscribed").await,
-        Err(error) => refuse(socket, &format!("the message is not valid: {error}")).await,
+        Err(error) => {
+            refuse(socket, &format!("the message is not valid: {}", describe_json_error(&error))).await
+        }
     }
 }
 

@@ -152,11 +152,17 @@ impl Holder {
     fn read(caller: &Caller, headers: &HeaderMap) -> Result<Holder, Problem> {
         caller.may(Permission::Work)?;
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let missing = |name| Problem::bad_request(format!("the header `{name}` is missing or is not text"));
-        let handle = read_session(text(SESSION_HEADER).ok_or_else(|| missing(SESSION_HEADER))?)?;
-        let unit = text(UNIT_HEADER).ok_or_else(|| missing(UNIT_HEADER))?;
-        let unit = serde_json::from_str(unit).map_err(|error| {
-            Problem::bad_request(format!("the header `{UNIT_HEADER}` is not a unit: {error}"))
+        let missing = |name, value| {
+            Problem::bad_request(format!("the header `{name}` is missing or is not text; send {value}"))
+        };
+        let handle = read_session(
+            text(SESSION_HEADER).ok_or_else(|| missing(SESSION_HEADER, "the session of the claim"))?,
+        )?;
+        let unit = text(UNIT_HEADER).ok_or_else(|| missing(UNIT_HEADER, "the `unit` of the work"))?;
+        let unit = serde_json::from_str(unit).map_err(|_| {
+            Problem::bad_request(format!(
+                "the header `{UNIT_HEADER}` is not a unit; send the `unit` of the work"
+            ))
         })?;
         Ok(Holder { session: session_key(&handle, &caller.tenant, caller.group.as_deref()), unit })
     }
@@ -181,7 +187,7 @@ impl Holder {
         match app.remote.relay(&self.session, vec![call]).await?.pop().flatten() {
             Some(Reply::Resource(reply)) => Ok(*reply),
             Some(_) | None => {
-                Err(Problem::unavailable("the engine is busy; retry after the time in Retry-After"))
+                Err(Problem::unavailable("the engine is overloaded; retry after the time in Retry-After"))
             }
         }
     }
@@ -212,12 +218,17 @@ async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<U
     loop {
         let next = tokio::time::timeout(app.settings.request_timeout, received.next()).await;
         let next = next.map_err(|_| {
-            Problem::new(ProblemCode::RequestTimeout, "the next bytes of the artifact did not arrive in time")
+            Problem::new(
+                ProblemCode::RequestTimeout,
+                "the bytes of the artifact did not arrive in time; send it again",
+            )
         })?;
         let is_last = next.is_none();
         if let Some(bytes) = next {
-            let cut = |error| Problem::bad_request(format!("the artifact cannot be received: {error}"));
-            piece.extend_from_slice(&bytes.map_err(cut)?);
+            let broken = |_| {
+                Problem::bad_request("the body of the artifact is incomplete or malformed; send it again")
+            };
+            piece.extend_from_slice(&bytes.map_err(broken)?);
         }
         if piece.len() < PIECE_BYTES && !is_last {
             continue;
@@ -226,7 +237,9 @@ async fn receive(app: &Arc<App>, tenant: &Tenant, body: RequestBody) -> Result<U
         app.storage.check(tenant)?;
         if upload.length() + piece.len() as u64 > ARTIFACT_BYTES_MAX {
             let limit = ARTIFACT_BYTES_MAX >> 30;
-            return Err(Problem::too_large(format!("an artifact may have at most {limit} GiB")));
+            return Err(Problem::too_large(format!(
+                "the artifact is larger than the maximum of {limit} GiB; split it"
+            )));
         }
         (upload, piece) = app.run_blocking(move || upload.write(&piece).map(|()| (upload, piece))).await??;
         piece.clear();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use targets::write_one;
 use tokio::task::{JoinError, JoinSet};
-use windlass_engine::{Answer, Refusal, Request};
+use windlass_engine::{EngineAnswer, Refusal, Request};
 use windlass_kernel::{Input, Rejected, RunState};
 use windlass_store::{
     AwaitedRoute, Entry, Registry as _, RegistryWrite, RoutingTarget, TargetKind, TargetPoll, Tenant,
@@ -155,7 +155,8 @@ impl Router {
         let input = Input::RouteReady { run: route.run };
         match self.app.ask(Request::Give { execution: route.execution, input, audit: None }).await? {
             // It timed out or was cancelled meanwhile.
-            Answer::Accepted | Answer::Refused(Refusal::Rejected(Rejected::NotWaiting { .. })) => {}
+            EngineAnswer::Accepted
+            | EngineAnswer::Refused(Refusal::Rejected(Rejected::NotWaiting { .. })) => {}
             other => tracing::debug!(?other, execution = %route.execution, "a step was not started"),
         }
         Ok(())

@@ -29,7 +29,7 @@ const ROUTING_KEY_MAX: usize = 256;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RoutingTargetView {
     name: String,
-    /// Its cluster, if it is known
+    /// Cluster of the target, if it is known
     cluster: Option<String>,
     /// Value of `SIGNADOT_ROUTING_KEY` in steps
     routing_key: Option<String>,

@@ -6,7 +6,7 @@ use super::world::{Cause, Outcome, Phase, World};
 use crate::seen::{Firing, Wish};
 
 impl World {
-    /// Only the open offer may ask. A call that was accepted before is accepted again, and nothing happens.
+    /// Checks a call of an agent: only the open offer may make calls. A repeated call is accepted again and has no effect.
     pub(super) fn agent_asks(
         &mut self,
         (firing, fence): (Firing, u64),

@@ -1,4 +1,4 @@
-//! Which arcs carry control after a step ended. Pure: what is true is decided from the event, the flags and the arg.
+//! Arcs that carry control after a step ended. Pure: the truth of guards follows from the event, the flags and the argument.
 
 use super::run::End;
 use crate::scenario::{Failure, Step, When};

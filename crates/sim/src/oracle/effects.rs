@@ -221,12 +221,12 @@ impl World {
 }
 
 fn fits(run: &Run, seen: &Seen<'_>) -> bool {
-    // What args a hook gets is not written.
+    // The documents do not define the arguments of a hook.
     let hook = matches!(run.of, Kind::Hook { .. });
     run.step == seen.step && run.path == seen.path && run.is(seen.of) && (hook || run.arg == seen.arg)
 }
 
-/// How the beginning is seen: by a worker (`Some(None)`), by someone else, or not at all.
+/// Returns how the beginning is observed: by a worker (`Some(None)`), as a wait of some kind, or not at all.
 fn waits_of(begin: Begin) -> Option<Option<Waits>> {
     match begin {
         Begin::Task => Some(None),

@@ -1,4 +1,4 @@
-//! How an execution ends: the outcome, decided once, and the phases that follow.
+//! The end of an execution: the outcome, decided once, and the phases that follow.
 
 use super::Checked;
 use super::run::{End, Kind, Run, RunId, State};

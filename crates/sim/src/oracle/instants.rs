@@ -1,4 +1,4 @@
-//! What happens inside the engine without being seen: noops, loops that open and end.
+//! Steps inside the engine that are not observed: noops, loops that open and end.
 
 use super::net::Begin;
 use super::run::{Laps, RunId, State};

@@ -1,4 +1,4 @@
-//! How an execution starts, and starts again.
+//! The start and restart of an execution.
 
 use super::Checked;
 use super::run::{End, State};

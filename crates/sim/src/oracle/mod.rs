@@ -94,7 +94,7 @@ impl Oracle {
         self.gave_up
     }
 
-    /// How many readings of the documents explain the trace so far.
+    /// Number of readings of the documents that explain the trace so far.
     pub fn readings(&self) -> usize {
         self.worlds.len()
     }

@@ -12,7 +12,7 @@ pub(super) struct Net {
     pub(super) into_body: Vec<Vec<Arc>>,
 }
 
-/// How a step-run that may begin does begin.
+/// Way in which a ready step-run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     Task,
@@ -62,7 +62,7 @@ impl Net {
         self.scenario.dialect == Dialect::Playbook
     }
 
-    /// Where control begins: in the execution (`None`), or in the body of a loop.
+    /// Returns the first steps of the execution (`None`), or of the body of a loop.
     pub(super) fn entries(&self, within: Option<usize>) -> Vec<usize> {
         match (self.is_playbook(), within) {
             (true, None) => vec![0],

@@ -1,4 +1,4 @@
-//! Whether a failed attempt is tried again, and when.
+//! Decides whether and when a failed attempt is retried.
 
 use crate::scenario::{Backoff, Dialect, Retry};
 use crate::seen::Class;

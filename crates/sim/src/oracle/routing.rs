@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Which of several bound args a join hands on is not written.
+    /// Picks an argument for a join; the documents do not define which of several bound arguments it passes on.
     fn joined_arg(&mut self, tokens: &[Token]) -> Option<i64> {
         let mut args: Vec<i64> = tokens
             .iter()

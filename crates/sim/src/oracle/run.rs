@@ -50,7 +50,7 @@ pub(super) enum Kind {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
-    /// Its token waits at a closed gate.
+    /// The token of the step-run waits at a closed gate.
     Gate {
         due: Option<i64>,
     },
@@ -91,7 +91,7 @@ pub(super) struct Laps {
     pub(super) bodies: Vec<(u32, usize, bool)>,
 }
 
-/// How a step-run ended.
+/// End of a step-run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Done(Option<i64>),

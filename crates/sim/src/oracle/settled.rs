@@ -97,7 +97,7 @@ impl World {
     }
 }
 
-/// Only a person can move it, or it has nothing to wait for itself.
+/// Returns true if only a person can continue the run, or if it does not wait for anything itself.
 fn waits_for_good(run: &Run) -> bool {
     match run.state {
         State::Gate { due } | State::Person { due } => due.is_none(),

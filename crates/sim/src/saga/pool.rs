@@ -6,7 +6,7 @@ use crate::system::MemoryStore;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use windlass_engine::{Answer, ChildCheck, Config, Effect, Lane, Now, Request, Start, Wake, look_up};
+use windlass_engine::{ChildCheck, Config, Effect, EngineAnswer, Lane, Now, Request, Start, Wake, look_up};
 use windlass_kernel::{
     Execution, ExecutionId, Failure, Fence, Input, ManualNote, ManualOutcome, Millis, Net, Record, RunId,
     RunState, codes, evolve,
@@ -215,9 +215,9 @@ impl Pool {
 
     fn act(&mut self, effect: Effect<()>) -> Result<(), String> {
         match effect {
-            Effect::Answer((), Answer::Defined { id, .. }) => self.definition = Some(id),
-            Effect::Answer((), Answer::Started(id)) => self.execution = Some(id),
-            Effect::Answer((), Answer::Refused(refusal)) => return Err(refusal.to_string()),
+            Effect::Answer((), EngineAnswer::Defined { id, .. }) => self.definition = Some(id),
+            Effect::Answer((), EngineAnswer::Started(id)) => self.execution = Some(id),
+            Effect::Answer((), EngineAnswer::Refused(refusal)) => return Err(refusal.to_string()),
             Effect::Answer((), _) | Effect::Changed(_) | Effect::SessionOver(_) => {}
             Effect::SessionOpen(registered, ()) => {
                 self.sessions.insert(registered.session, BTreeSet::new());

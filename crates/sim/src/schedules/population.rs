@@ -7,7 +7,7 @@ use windlass_kernel::Millis;
 use windlass_schedule::{Misfire, Overlap, ScheduleSpec, Timetable};
 use windlass_store::{ScheduleId, StoredSchedule, Tenant};
 
-/// From 7 March 2026 on, each of them changes its clocks within a month, forward or back, by an hour or by half of one.
+/// Time zones that change their clocks within a month from 7 March 2026 on, forward or back, by an hour or half an hour.
 pub const ZONES: [&str; 6] = [
     "America/New_York",
     "Europe/Berlin",

@@ -25,7 +25,7 @@ const AUDIT_EVERY: u64 = 250;
 /// Steps after the end of the time until everything must have ended.
 const DRAIN_MAX: u64 = 20_000;
 
-/// How much is simulated.
+/// Extent of the simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct ScheduleExtent {
     pub seed: u64,
@@ -33,7 +33,7 @@ pub struct ScheduleExtent {
     pub days: u32,
 }
 
-/// What happened.
+/// Counts of what happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScheduleCounts {
     pub steps: u64,

@@ -1,4 +1,4 @@
-//! What will happen, in the order of simulated time; at one moment in the order it was planned.
+//! Planned happenings in the order of simulated time; at one moment in the order in which they were planned.
 
 use std::collections::BTreeMap;
 

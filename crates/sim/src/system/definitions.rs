@@ -23,7 +23,7 @@ pub(super) const NOWHERE: &str = "nowhere";
 /// The dialect of definitions that are judged as sagas.
 pub(super) const SAGA: &str = "actions";
 
-/// In some definitions a longer value is large.
+/// Length above which a value is large in some definitions.
 const INLINE_BYTES: usize = 4;
 
 #[must_use]
@@ -203,12 +203,12 @@ fn task(name: String, rng: &mut Rng) -> Step {
     Step { retry, timeout_ms, ..Step::new(name, work) }
 }
 
-/// Only agents run it.
+/// Returns a step that only agents run.
 fn tool(name: String, rng: &mut Rng) -> Step {
     Step { on_demand: true, ..task(name, rng) }
 }
 
-/// Mostly short; some end about where the engine reads ahead to.
+/// Returns a delay, usually short; some end at about the time up to which the engine reads ahead.
 fn delay_ms(rng: &mut Rng) -> u64 {
     if rng.percent(15) { rng.between(50_000, 75_000) } else { rng.between(1, 20_000) }
 }

@@ -16,7 +16,7 @@ use windlass_store::{Applied, StoreError, Write};
 const SLEEP_MAX_MS: u64 = 1_000;
 /// Wake-ups taken in one turn.
 const WAKES_PER_TURN_MAX: usize = 512;
-/// How long a process is away.
+/// Times for which a process is down.
 const AWAY_MS: [u64; 4] = [5, 200, 3_000, 40_000];
 
 /// Receiver of an answer.
@@ -33,7 +33,7 @@ pub(super) struct Process {
     lane: Lane<Ticket>,
     reader: SystemReader,
     incoming: VecDeque<Wake<Ticket>>,
-    /// When the loop turns next.
+    /// Time of the next turn of the loop.
     turn_at: u64,
     /// The machine has no time for it before.
     stalled_until: u64,
@@ -95,7 +95,7 @@ impl World {
         })
     }
 
-    /// Something for the engine's loop; it may take a moment until it turns.
+    /// Wakes the engine's loop, which may take a moment until it turns.
     pub(super) fn wake(&mut self, wake: Wake<Ticket>) {
         let soon = self.now + self.rng.below(3);
         let Some(engine) = &mut self.engine else { return };

@@ -20,7 +20,7 @@ impl Network {
         Network { trouble, cut: BTreeMap::new(), sent: 0, lost: 0, doubled: 0 }
     }
 
-    /// From here on nothing is lost or late.
+    /// Stops losing and delaying messages.
     pub fn be_kind(&mut self) {
         self.trouble = Trouble { lost: 0, doubled: 0, slow: 0 };
         self.cut.clear();
@@ -31,7 +31,7 @@ impl Network {
         *known = (*known).max(until);
     }
 
-    /// When the message arrives: never, once or more often.
+    /// Returns the times at which the message arrives: none, one or several.
     pub fn send(&mut self, worker: usize, now: u64, rng: &mut Rng) -> Vec<u64> {
         self.sent += 1;
         let is_cut = self.cut.get(&worker).is_some_and(|until| now < *until);

@@ -31,11 +31,11 @@ pub(super) struct Plan {
     /// The engine may die between any two of the things it does, in ten-thousandths.
     pub dies_anywhere: u64,
     pub config: Config,
-    /// How meddlesome users are: acts per execution, at most.
+    /// Maximum number of interventions of users per execution.
     pub meddling: u64,
 }
 
-/// In percent of messages.
+/// Faults of the network, in percent of messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trouble {
     pub lost: u64,
@@ -45,14 +45,14 @@ pub(super) struct Trouble {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DiskTrouble {
-    /// In percent of reads and writes.
+    /// Slow reads and writes, in percent.
     pub slow: u64,
-    /// How long the others take at most: many inputs meet in one batch when a write is slow.
+    /// Maximum time of the other writes: many inputs meet in one batch when a write is slow.
     pub write_ms: u64,
     pub read_ms: u64,
-    /// In percent of the first reads of a process.
+    /// Cold reads, in percent of the first reads of a process.
     pub cold: u64,
-    /// In thousandths of writes.
+    /// Failed writes, in thousandths.
     pub fails: u64,
 }
 

@@ -15,7 +15,7 @@ macro_rules! sabotages {
 }
 
 sabotages! {
-    /// At a crash the disk loses the newest batch that it had acknowledged.
+    /// The disk loses the newest acknowledged batch in a crash.
     CommitForgotten,
     /// The engine hears that a batch is on disk when it has only been handed over.
     EffectBeforeSync,
@@ -31,7 +31,7 @@ sabotages! {
         MailPostedTwice,
     /// The inbox is read from its end.
     MailOutOfOrder,
-    /// At a crash the disk keeps the first half of the batch on its way.
+    /// The disk keeps only the first half of the batch in transit in a crash.
     BatchTorn,
     /// Checkpoints are acknowledged and forgotten.
     CheckpointNotKept,

@@ -8,7 +8,7 @@ use super::watch::{Ask, Memory, Wish, at};
 use super::world::{Happening, World};
 use crate::generate::FLAGS;
 use crate::invariants::Broken;
-use windlass_engine::{Answer, Wake};
+use windlass_engine::{EngineAnswer, Wake};
 use windlass_kernel::{ExecutionId, ManualOutcome, Phase, RunState, StartWhen};
 use windlass_store::{Applied, DefinitionId, Letter, Mail, MailId, Query, Reader, Status, Write};
 
@@ -65,7 +65,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn answered(&mut self, number: usize, answer: Answer) -> Result<(), Broken> {
+    pub(super) fn answered(&mut self, number: usize, answer: EngineAnswer) -> Result<(), Broken> {
         let ask = &self.users.memory.asks[number];
         self.watch.was_answered(number, ask, &answer)?;
         self.log.record(self.now, || format!("ask {number} is answered: {answer:?}"));
@@ -79,12 +79,12 @@ impl World {
         Ok(())
     }
 
-    fn react(&mut self, wish: &Wish, answer: &Answer) {
+    fn react(&mut self, wish: &Wish, answer: &EngineAnswer) {
         match (wish, answer) {
-            (Wish::Define(_), Answer::Defined { id, .. }) if !self.users.defined.contains(id) => {
+            (Wish::Define(_), EngineAnswer::Defined { id, .. }) if !self.users.defined.contains(id) => {
                 self.users.defined.push(*id);
             }
-            (Wish::Start { .. }, Answer::Started(id)) => {
+            (Wish::Start { .. }, EngineAnswer::Started(id)) => {
                 self.users.started += 1;
                 let count = self.rng.below(self.plan.meddling + 1);
                 for _ in 0..count {
@@ -97,11 +97,13 @@ impl World {
                 }
             }
             // The execution waits for people, so the user looks again later.
-            (Wish::Await(id), Answer::Rested(Phase::Paused)) => {
+            (Wish::Await(id), EngineAnswer::Rested(Phase::Paused)) => {
                 let at = self.now + 3_000;
                 self.agenda.plan(at, Happening::Wishes(Wish::Await(*id)));
             }
-            (_, Answer::Stopping) => self.agenda.plan(self.now + AGAIN_MS, Happening::Wishes(wish.clone())),
+            (_, EngineAnswer::Stopping) => {
+                self.agenda.plan(self.now + AGAIN_MS, Happening::Wishes(wish.clone()))
+            }
             _ => {}
         }
     }
@@ -195,7 +197,7 @@ impl World {
         }
     }
 
-    /// In a kind world nothing waits for people for long.
+    /// Answers everything that waits for people when the world is kind.
     pub(super) fn look_after(&mut self) -> Result<(), Broken> {
         let query = Query { status: Some(Status::Open), limit: 1_000, ..Query::default() };
         let open = self.eyes.list(&query).map_err(broken)?;
@@ -244,8 +246,8 @@ impl World {
         self.log.record(self.now, || format!("the letter of ask {number} is answered: {answer:?}"));
         if answer.is_ok() {
             let ask = &self.users.memory.asks[number];
-            self.watch.was_answered(number, ask, &Answer::Accepted)?;
-            self.users.memory.asks[number].answer = Some(Answer::Accepted);
+            self.watch.was_answered(number, ask, &EngineAnswer::Accepted)?;
+            self.users.memory.asks[number].answer = Some(EngineAnswer::Accepted);
         }
         let batch = [Write::Fetched { mail }];
         let applied = self.depot.write(&batch, Fate::Synced).map_err(broken)?;

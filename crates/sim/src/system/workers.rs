@@ -15,7 +15,7 @@ use windlass_engine::Wake;
 use windlass_protocol::{Call, Order, PROTOCOL_VERSION, Register, Reply, SessionId, Unit, Verdict, Work};
 use windlass_worker::session::{CallId, Input, Output, Session};
 
-/// How long a worker is away.
+/// Times for which a worker is away.
 const AWAY_MS: [u64; 3] = [100, 5_000, 50_000];
 const SHUTDOWN_GRACE_MS: u64 = 1_000;
 
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// It is asked to end: it stops what it has and reports none of it.
+    /// Stops a worker: it stops its work and reports none of it.
     pub(super) fn worker_stops(&mut self, worker: usize) -> Result<(), Broken> {
         if self.plan.embedded || !self.workers[worker].is_up() {
             return Ok(());

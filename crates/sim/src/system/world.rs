@@ -25,7 +25,7 @@ const HAPPENINGS_MAX: u64 = 60_000;
 /// Timers are looked at this often, and may be so much late: more than a few slow reads and writes take.
 const INSPECT_MS: u64 = 5_000;
 const LATE_MS: u64 = 15_000;
-/// After a jump of the clock, timers may be found as late as the engine reads ahead.
+/// Maximum delay of timers after a jump of the clock: the time that the engine reads ahead.
 const WINDOW_MS: u64 = 60_000;
 /// People look after what is open this often, once the world is kind.
 const HELP_MS: u64 = 4_000;
@@ -119,7 +119,7 @@ pub(super) struct World {
     pub log: EventLog,
     pub kind: bool,
     pub counts: Counts,
-    /// Since then nothing has kept the engine from its timers.
+    /// Time since which the engine could process its timers without faults.
     calm_since: u64,
     /// Happenings at this very moment, against a world that spins.
     happened: u64,
@@ -140,7 +140,7 @@ pub struct Counts {
     pub undone_sagas: u64,
     pub happenings: u64,
     pub simulated_ms: u64,
-    /// How long it took at most until everything had ended, once the world was kind.
+    /// Maximum time until everything had ended, after the world became kind.
     pub rest_ms: u64,
 }
 
@@ -209,7 +209,7 @@ impl World {
         self.calm_since = self.calm_since.max(until);
     }
 
-    /// Left alone, the engine rings every timer soon after it is due.
+    /// Checks that the engine fires every timer soon after it is due, if nothing disturbs it.
     fn inspects(&mut self) -> Result<(), Broken> {
         self.agenda.plan(self.now + INSPECT_MS, Happening::Inspects);
         if self.engine.is_none() || self.now < self.calm_since + LATE_MS {

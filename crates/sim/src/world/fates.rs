@@ -6,7 +6,7 @@ use crate::generate::FLAGS;
 use crate::scenario::{Dialect, Work};
 use crate::seen::{Class, Firing, Reply, Status, Verdict, Waits, What, Wish};
 
-/// How long a lease outlives its worker.
+/// Time for which a lease outlives its worker.
 const LEASE_MS: u64 = 3_000;
 
 impl World {

@@ -9,7 +9,7 @@ use serde_json::json;
 /// A workflow of the definition's tenant that is not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkflowFacts<K> {
-    /// Its id in the store.
+    /// Id of the definition in the store.
     pub key: K,
     pub id: WorkflowId,
     /// The newest version; 0 for a workflow without versions.

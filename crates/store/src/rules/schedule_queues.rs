@@ -110,7 +110,7 @@ pub fn supersede_runs(overlap: Overlap, waiting: &[StoredRun], at: Millis) -> Ve
 /// Requested resolution of a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LetterResolution {
-    /// Its occurrence runs again, after so many runs of its schedule that wait.
+    /// The occurrence runs again, after `waiting` waiting runs of its schedule.
     Redrive {
         waiting: usize,
     },

@@ -1,6 +1,6 @@
 //! Derives evidence from a journal.
 
-use super::{Actor, Category, Classified, Evidence, Outcome, RULES_VERSION};
+use super::{Actor, Category, Classified, Evidence, EvidenceOutcome, RULES_VERSION};
 use crate::compensation::{CompensationFold, CompletedAction, hook_operation};
 use crate::event_data::tries_of;
 use crate::place::ErrorPlace;
@@ -96,13 +96,13 @@ impl EvidenceProjection {
                 Vec::new()
             }
             ExecutionChange::Held { by, reason } => {
-                vec![self.operator(Outcome::Held, by, at).with_notes(reason)]
+                vec![self.operator(EvidenceOutcome::Held, by, at).with_notes(reason)]
             }
-            ExecutionChange::Released { by } => vec![self.operator(Outcome::Released, by, at)],
-            ExecutionChange::Patched { by, .. } => vec![self.operator(Outcome::Patched, by, at)],
+            ExecutionChange::Released { by } => vec![self.operator(EvidenceOutcome::Released, by, at)],
+            ExecutionChange::Patched { by, .. } => vec![self.operator(EvidenceOutcome::Patched, by, at)],
             ExecutionChange::Restarted { .. } => {
                 self.reached.clear();
-                vec![self.system(Outcome::Restarted, None, at)]
+                vec![self.system(EvidenceOutcome::Restarted, None, at)]
             }
             ExecutionChange::Draining { outcome, .. } => match outcome {
                 Ended::Failed | Ended::Cancelled => self.never_started(net, at),
@@ -140,7 +140,7 @@ impl EvidenceProjection {
                 && !self.reached.contains(id)
         });
         let entry = |(_, step): (StepId, &windlass_kernel::net::Step)| {
-            let entry = self.blank(Category::Action, Outcome::Cancelled, at);
+            let entry = self.blank(Category::Action, EvidenceOutcome::Cancelled, at);
             Evidence { action_id: Some(step.name.clone()), ..entry }.with_notes("never started")
         };
         left.map(entry).collect()
@@ -148,16 +148,16 @@ impl EvidenceProjection {
 
     fn not_run(&self, net: &Net, runs: &[RunId], at: Millis) -> Vec<Evidence> {
         let actions = runs.iter().filter_map(|run| self.compensation.action(*run));
-        actions.map(|action| self.undone(net, action, Outcome::NotRun, at)).collect()
+        actions.map(|action| self.undone(net, action, EvidenceOutcome::NotRun, at)).collect()
     }
 
     fn non_compensable(&self, net: &Net, at: Millis) -> Vec<Evidence> {
         let actions = self.compensation.non_compensable();
-        actions.map(|action| self.undone(net, action, Outcome::NonCompensable, at)).collect()
+        actions.map(|action| self.undone(net, action, EvidenceOutcome::NonCompensable, at)).collect()
     }
 
     /// Returns the entry of a completed action without an attempt to undo it.
-    fn undone(&self, net: &Net, action: &CompletedAction, outcome: Outcome, at: Millis) -> Evidence {
+    fn undone(&self, net: &Net, action: &CompletedAction, outcome: EvidenceOutcome, at: Millis) -> Evidence {
         let mut entry = self.blank(Category::Compensation, outcome, at);
         let step = net.step(action.step);
         entry.action_id = Some(step.name.clone());
@@ -188,7 +188,7 @@ impl EvidenceProjection {
         }
         let failed = tries.into_iter().filter_map(|tried| Some((tried.error?, tried.task, tried.number)));
         let entry = |(error, task, number): (Failure, String, u32)| {
-            let entry = self.action(net, firing, Outcome::Failed, at).failing_in(net, firing, &error);
+            let entry = self.action(net, firing, EvidenceOutcome::Failed, at).failing_in(net, firing, &error);
             let entry = entry.not_terminal();
             entry.with_notes(&format!("try {number} of task {task}"))
         };
@@ -214,14 +214,14 @@ impl EvidenceProjection {
         }
         match change {
             FiringChange::RetryScheduled { failure, .. } => {
-                action(Outcome::Failed, Some(failure), None).map(Evidence::not_terminal)
+                action(EvidenceOutcome::Failed, Some(failure), None).map(Evidence::not_terminal)
             }
-            FiringChange::Lost => action(Outcome::Lost, None, None).map(Evidence::not_terminal),
+            FiringChange::Lost => action(EvidenceOutcome::Lost, None, None).map(Evidence::not_terminal),
             // The attempt has ended; an approval attempts nothing.
             FiringChange::AwaitingManual { times, .. } => match net.step(firing.step).work {
                 Work::Approval { .. } => None,
                 any_of![Work: Pure Task Child Delay] => {
-                    action(Outcome::WaitingForManualCompletion, None, times.as_ref())
+                    action(EvidenceOutcome::WaitingForManualCompletion, None, times.as_ref())
                         .map(Evidence::not_terminal)
                 }
             },
@@ -232,11 +232,11 @@ impl EvidenceProjection {
                 let (outcome, failure) = noted(&note.effect);
                 action(outcome, failure.as_ref(), None).map(|entry| entry.by_person(note))
             }
-            FiringChange::Done { times, .. } => action(Outcome::Succeeded, None, times.as_ref()),
+            FiringChange::Done { times, .. } => action(EvidenceOutcome::Succeeded, None, times.as_ref()),
             FiringChange::Failed { failure, times, .. } => {
-                action(Outcome::Failed, Some(failure), times.as_ref())
+                action(EvidenceOutcome::Failed, Some(failure), times.as_ref())
             }
-            FiringChange::Skipped(_) => action(Outcome::Skipped, None, None),
+            FiringChange::Skipped(_) => action(EvidenceOutcome::Skipped, None, None),
             FiringChange::Dropped(how) => action(gone(*how), None, None),
             any_of![FiringChange: Fired Waiting Woken Delayed Offered Yielded LoopStarted
                 IterationStarted IterationEnded ChildStarted ChildPaused ChildReturned AgentDecided
@@ -261,7 +261,9 @@ impl EvidenceProjection {
                 let (outcome, failure) = noted(&note.effect);
                 Some(entry(outcome).failing(failure.as_ref()).by_person(note))
             }
-            FiringChange::Failed { failure, .. } => Some(entry(Outcome::Failed).failing(Some(failure))),
+            FiringChange::Failed { failure, .. } => {
+                Some(entry(EvidenceOutcome::Failed).failing(Some(failure)))
+            }
             FiringChange::Dropped(how) => Some(entry(gone(*how))),
             any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded
                 AwaitingManual Done LoopStarted IterationStarted IterationEnded ChildStarted ChildPaused
@@ -269,7 +271,7 @@ impl EvidenceProjection {
         }
     }
 
-    fn action(&self, net: &Net, firing: &FiringRef, outcome: Outcome, at: Millis) -> Evidence {
+    fn action(&self, net: &Net, firing: &FiringRef, outcome: EvidenceOutcome, at: Millis) -> Evidence {
         let step = net.step(firing.step);
         let category = if step.approves.is_some() { Category::Approval } else { Category::Action };
         let mut entry = self.blank(category, outcome, at);
@@ -286,12 +288,12 @@ impl EvidenceProjection {
         entry
     }
 
-    fn operator(&self, outcome: Outcome, by: &str, at: Millis) -> Evidence {
+    fn operator(&self, outcome: EvidenceOutcome, by: &str, at: Millis) -> Evidence {
         let entry = self.blank(Category::OperatorSurface, outcome, at).not_terminal();
         Evidence { actor: Actor::user(by), ..entry }
     }
 
-    fn system(&self, outcome: Outcome, failure: Option<&Failure>, at: Millis) -> Evidence {
+    fn system(&self, outcome: EvidenceOutcome, failure: Option<&Failure>, at: Millis) -> Evidence {
         self.blank(Category::System, outcome, at).not_terminal().failing(failure)
     }
 
@@ -310,7 +312,7 @@ impl EvidenceProjection {
         }
     }
 
-    fn blank(&self, category: Category, outcome: Outcome, at: Millis) -> Evidence {
+    fn blank(&self, category: Category, outcome: EvidenceOutcome, at: Millis) -> Evidence {
         Evidence {
             schema_version: 1,
             rules_version: RULES_VERSION,
@@ -396,37 +398,37 @@ impl Evidence {
     }
 }
 
-fn manual(outcome: &ManualOutcome) -> Outcome {
+fn manual(outcome: &ManualOutcome) -> EvidenceOutcome {
     match outcome {
-        ManualOutcome::Succeeded => Outcome::Succeeded,
-        ManualOutcome::Failed => Outcome::Failed,
-        ManualOutcome::Cancelled => Outcome::Cancelled,
+        ManualOutcome::Succeeded => EvidenceOutcome::Succeeded,
+        ManualOutcome::Failed => EvidenceOutcome::Failed,
+        ManualOutcome::Cancelled => EvidenceOutcome::Cancelled,
     }
 }
 
 /// Returns the outcome of an answer after which the step still waits, and the violation that refused it.
-fn noted(effect: &NoteEffect) -> (Outcome, Option<Failure>) {
+fn noted(effect: &NoteEffect) -> (EvidenceOutcome, Option<Failure>) {
     match effect {
-        NoteEffect::Ends | NoteEffect::Counts => (Outcome::Counted, None),
+        NoteEffect::Ends | NoteEffect::Counts => (EvidenceOutcome::Counted, None),
         NoteEffect::Refused { constraint, message } => {
             let message = format!("{constraint}: {message}");
-            (Outcome::Refused, Some(Failure::new(codes::POLICY_VIOLATION, message)))
+            (EvidenceOutcome::Refused, Some(Failure::new(codes::POLICY_VIOLATION, message)))
         }
     }
 }
 
-fn gone(how: Gone) -> Outcome {
+fn gone(how: Gone) -> EvidenceOutcome {
     match how {
-        Gone::Skipped => Outcome::Skipped,
-        Gone::Cancelled | Gone::Abandoned => Outcome::Cancelled,
+        Gone::Skipped => EvidenceOutcome::Skipped,
+        Gone::Cancelled | Gone::Abandoned => EvidenceOutcome::Cancelled,
     }
 }
 
-fn ended(outcome: Ended) -> Outcome {
+fn ended(outcome: Ended) -> EvidenceOutcome {
     match outcome {
-        Ended::Completed => Outcome::Succeeded,
-        Ended::Partial => Outcome::PartialSuccess,
-        Ended::Failed => Outcome::Failed,
-        Ended::Cancelled => Outcome::Cancelled,
+        Ended::Completed => EvidenceOutcome::Succeeded,
+        Ended::Partial => EvidenceOutcome::PartialSuccess,
+        Ended::Failed => EvidenceOutcome::Failed,
+        Ended::Cancelled => EvidenceOutcome::Cancelled,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! windlass-node get KEY                   the state of that key as JSON
-//! windlass-node set KEY VALUE             on disk when it returns; what is no JSON is a text
+//! windlass-node set KEY VALUE             the value is on disk when it returns; a value that is not JSON is a string
 //! windlass-node log LEVEL MESSAGE [DATA]
 //! windlass-node metric NAME [VALUE]       1 by default
 //! windlass-node progress PERCENTAGE [STEP]

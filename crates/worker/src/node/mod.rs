@@ -64,7 +64,7 @@ pub(crate) enum Ask {
     },
 }
 
-pub(crate) struct NodeDesk {
+pub(crate) struct NodeContext {
     pub(crate) node: Node,
     work: Work,
     pub(crate) meter: Meter,
@@ -73,13 +73,13 @@ pub(crate) struct NodeDesk {
     claim: Claim,
 }
 
-impl fmt::Debug for NodeDesk {
+impl fmt::Debug for NodeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeDesk").field("node", &self.node.id).finish_non_exhaustive()
+        f.debug_struct("NodeContext").field("node", &self.node.id).finish_non_exhaustive()
     }
 }
 
-impl NodeDesk {
+impl NodeContext {
     /// Creates the context of a node. `ctx` is the context of the attempt.
     pub(crate) fn new(
         node: Node,
@@ -87,10 +87,10 @@ impl NodeDesk {
         ctx: Map<String, Value>,
         asks: mpsc::Sender<Ask>,
         claim: Claim,
-    ) -> NodeDesk {
+    ) -> NodeContext {
         let of_state = |(key, value): (String, Value)| Some((key.strip_prefix(STATE)?.to_owned(), value));
         let state = Mutex::new(ctx.into_iter().filter_map(of_state).collect());
-        NodeDesk { node, work, meter: Meter::default(), state, asks, claim }
+        NodeContext { node, work, meter: Meter::default(), state, asks, claim }
     }
 
     pub(crate) fn work(&self) -> &Work {

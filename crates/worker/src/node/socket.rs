@@ -10,8 +10,8 @@
 //!
 //! A request that fails is answered with `{"error": TEXT}`.
 
-use super::NodeDesk;
-use crate::tools::Desk;
+use super::NodeContext;
+use crate::tools::ToolContext;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
@@ -54,14 +54,14 @@ enum Request {
     },
 }
 
-pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk) -> Infallible {
+pub(super) async fn serve(listener: &UnixListener, cx: &ToolContext, node: &NodeContext) -> Infallible {
     let mut clients = FuturesUnordered::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if clients.len() < CLIENTS_MAX => {
                 // A client that has disconnected sends no request.
                 if let Ok((stream, _)) = accepted {
-                    clients.push(client(stream, desk, node));
+                    clients.push(client(stream, cx, node));
                 }
             }
             Some(_) = clients.next() => {}
@@ -70,7 +70,7 @@ pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk)
 }
 
 /// Serves one client until it disconnects, or sends a line that is too long.
-async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<()> {
+async fn client(stream: UnixStream, cx: &ToolContext, node: &NodeContext) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
@@ -82,7 +82,7 @@ async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<
         let answer = if line.len() as u64 > LINE_MAX {
             Err(format!("a request has at most {LINE_MAX} bytes"))
         } else {
-            answer(&line, desk, node).await
+            answer(&line, cx, node).await
         };
         let over = line.len() as u64 > LINE_MAX;
         let answer = answer.map_or_else(|error| json!({ "error": error }), |value| json!({ "ok": value }));
@@ -93,17 +93,17 @@ async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<
     }
 }
 
-async fn answer(line: &[u8], desk: &Desk, node: &NodeDesk) -> Result<Value, String> {
+async fn answer(line: &[u8], cx: &ToolContext, node: &NodeContext) -> Result<Value, String> {
     let request =
         serde_json::from_slice(line).map_err(|error| format!("the request is not valid: {error}"))?;
     match request {
-        Request::GetState { key } => node.get_state(&desk.kit, &key).await.map_err(|failure| failure.message),
+        Request::GetState { key } => node.get_state(&cx.kit, &key).await.map_err(|failure| failure.message),
         Request::SetState { key, value } => {
             node.set_state(&key, value).await.map_err(|failure| failure.message)?;
             Ok(Value::Null)
         }
         Request::Log { level, message, data } => {
-            desk.lines.say(level, &message, data).await;
+            cx.lines.say(level, &message, data).await;
             Ok(Value::Null)
         }
         Request::Metric { name, value } => node.meter.metric(&name, &value).map(|()| Value::Null),

@@ -18,57 +18,57 @@ function ask(request) {
     connection.on('data', (piece) => {
       answer += piece;
       if (!answer.endsWith('\n')) return;
-      const told = JSON.parse(answer);
-      if ('error' in told) reject(new Error(told.error));
-      else resolve(told.ok);
+      const reply = JSON.parse(answer);
+      if ('error' in reply) reject(new Error(reply.error));
+      else resolve(reply.ok);
       connection.end();
     });
   });
 }
 
-// Lines, counts and progress need no answer; what was asked for is waited for before the program ends.
+// The program does not have to await lines, counts and progress; the runner awaits open requests before it exits.
 const open = new Set();
-function tell(request) {
-  const asked = ask(request).finally(() => open.delete(asked));
-  open.add(asked);
-  // Who awaits it hears of the trouble; who does not is not ended by it.
-  asked.catch(() => {});
-  return asked;
+function send(request) {
+  const sent = ask(request).finally(() => open.delete(sent));
+  open.add(sent);
+  // A caller that awaits the promise gets its error; otherwise the error must not end the program as an unhandled rejection.
+  sent.catch(() => {});
+  return sent;
 }
 const settled = () => Promise.allSettled([...open]);
 
-const log = (level) => (message, data) => tell({ op: 'log', level, message: String(message), data: data ?? null });
+const log = (level) => (message, data) => send({ op: 'log', level, message: String(message), data: data ?? null });
 
 let credentials;
 let controller;
-const told = read('context.json');
+const context = read('context.json');
 
 const ctx = {
-  executionId: told.executionId,
-  workflowId: told.workflowId,
-  tenantId: told.tenantId,
-  nodeId: told.nodeId,
-  nodeName: told.nodeName,
-  nodeType: told.nodeType,
-  attempt: told.attempt,
-  debug: told.debug,
-  inputs: told.inputs,
-  workflowInputs: told.workflowInputs,
-  config: told.config,
-  env: told.env,
+  executionId: context.executionId,
+  workflowId: context.workflowId,
+  tenantId: context.tenantId,
+  nodeId: context.nodeId,
+  nodeName: context.nodeName,
+  nodeType: context.nodeType,
+  attempt: context.attempt,
+  debug: context.debug,
+  inputs: context.inputs,
+  workflowInputs: context.workflowInputs,
+  config: context.config,
+  env: context.env,
   get credentials() {
     credentials ??= read('credentials.json');
     return credentials;
   },
   logger: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
   metrics: {
-    count: (name, value = 1) => tell({ op: 'metric', name, value }),
-    increment: (name, value = 1) => tell({ op: 'metric', name, value }),
+    count: (name, value = 1) => send({ op: 'metric', name, value }),
+    increment: (name, value = 1) => send({ op: 'metric', name, value }),
   },
   getState: (key) => ask({ op: 'get_state', key }),
   setState: (key, value) => ask({ op: 'set_state', key, value: value ?? null }),
-  progress: (step, percentage) => tell({ op: 'progress', step, percentage }),
-  // Whoever looks at it ends by itself when it is aborted.
+  progress: (step, percentage) => send({ op: 'progress', step, percentage }),
+  // Aborted when the node must stop; the program should listen to it and exit.
   get signal() {
     if (!controller) {
       controller = new AbortController();

@@ -24,10 +24,10 @@ def _ask(**request):
 
 
 class Logger:
-    """Lines of the execution's log, with a level and data."""
+    """Writes lines with a level and data to the log of the execution."""
 
     def log(self, level, message, data=None):
-        # What was printed before comes before.
+        # Flush first, so that earlier prints come before this line.
         _sys.stdout.flush()
         _ask(op="log", level=level, message=str(message), data=data)
 
@@ -47,7 +47,7 @@ class Logger:
 
 
 class Metrics:
-    """Counters that are told in the node's metadata."""
+    """Counters reported in the metadata of the node."""
 
     def count(self, name, value=1):
         _ask(op="metric", name=name, value=value)
@@ -56,21 +56,21 @@ class Metrics:
 
 
 class Signal:
-    """Set when the node must stop; whoever looks at it ends by itself."""
+    """Set when the node must stop; the program should check it and exit."""
 
     def __init__(self):
         self._listeners = []
-        self._told = False
+        self._stopped = False
         _signal.signal(_signal.SIGTERM, self._stop)
 
     def _stop(self, *_):
-        self._told = True
+        self._stopped = True
         for listener in self._listeners:
             listener()
 
     @property
     def aborted(self):
-        return self._told or _os.path.exists(_os.environ["WINDLASS_ABORT"])
+        return self._stopped or _os.path.exists(_os.environ["WINDLASS_ABORT"])
 
     def add_listener(self, listener):
         self._listeners.append(listener)
@@ -78,19 +78,19 @@ class Signal:
 
 class Context:
     def __init__(self):
-        told = _read("context.json")
-        self.execution_id = told["executionId"]
-        self.workflow_id = told["workflowId"]
-        self.tenant_id = told["tenantId"]
-        self.node_id = told["nodeId"]
-        self.node_name = told["nodeName"]
-        self.node_type = told["nodeType"]
-        self.attempt = told["attempt"]
-        self.debug = told["debug"]
-        self.inputs = told["inputs"]
-        self.workflow_inputs = told["workflowInputs"]
-        self.config = told["config"]
-        self.env = told["env"]
+        context = _read("context.json")
+        self.execution_id = context["executionId"]
+        self.workflow_id = context["workflowId"]
+        self.tenant_id = context["tenantId"]
+        self.node_id = context["nodeId"]
+        self.node_name = context["nodeName"]
+        self.node_type = context["nodeType"]
+        self.attempt = context["attempt"]
+        self.debug = context["debug"]
+        self.inputs = context["inputs"]
+        self.workflow_inputs = context["workflowInputs"]
+        self.config = context["config"]
+        self.env = context["env"]
         self.logger = Logger()
         self.metrics = Metrics()
         self._credentials = None
@@ -109,11 +109,11 @@ class Context:
         return self._signal
 
     def get_state(self, key):
-        """The value of that key in this execution, None when nobody set it."""
+        """Returns the value of the key in this execution, None if it is not set."""
         return _ask(op="get_state", key=key)
 
     def set_state(self, key, value):
-        """On disk when it returns."""
+        """Stores the value; it is on disk when this returns."""
         _ask(op="set_state", key=key, value=value)
 
     def progress(self, step, percentage):

@@ -10,10 +10,10 @@
 //! abort                     exists when it must stop
 //! ```
 
-use super::{NodeDesk, output, socket};
+use super::{NodeContext, output, socket};
 use crate::failure::{failure, invalid};
 use crate::halt::{Halt, HaltSender};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -46,15 +46,19 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// Creates the folder. `own` are the node's own variables, `config` is the configuration of its tool.
-    pub(crate) async fn make(desk: &Desk, node: &NodeDesk, own: &Value) -> Result<Workspace, Box<Failure>> {
+    pub(crate) async fn make(
+        cx: &ToolContext,
+        node: &NodeContext,
+        own: &Value,
+    ) -> Result<Workspace, Box<Failure>> {
         let mut context = node.identity();
-        let inputs = node.inputs(&desk.kit, own).await?;
+        let inputs = node.inputs(&cx.kit, own).await?;
         context.insert("inputs".to_owned(), Value::Object(inputs.clone()));
-        context.insert("workflowInputs".to_owned(), node.workload(&desk.kit).await?);
+        context.insert("workflowInputs".to_owned(), node.workload(&cx.kit).await?);
         context.insert("config".to_owned(), Value::Object(node.node.config.clone()));
         context.insert("env".to_owned(), json!(node.node.env));
-        let credentials = json!(node.credentials(&desk.kit).await?);
-        let (helper, folders) = (desk.kit.helper.clone(), desk.kit.folders.clone());
+        let credentials = json!(node.credentials(&cx.kit).await?);
+        let (helper, folders) = (cx.kit.helper.clone(), cx.kit.folders.clone());
         let written = move || write(&folders, &context, &inputs, &credentials, helper.as_deref());
         let dir = run_blocking(written).await.map_err(|error| unusable(&error))?;
         let door = private_folder(&std::env::temp_dir()).map_err(|error| unusable(&error))?;
@@ -82,8 +86,8 @@ impl Workspace {
     }
 
     /// Answers the program's requests until it is dropped.
-    pub(crate) async fn serve(&self, desk: &Desk, node: &NodeDesk) -> Infallible {
-        socket::serve(&self.listener, desk, node).await
+    pub(crate) async fn serve(&self, cx: &ToolContext, node: &NodeContext) -> Infallible {
+        socket::serve(&self.listener, cx, node).await
     }
 
     /// Passes an order to stop on to the program, after the abort file exists: a program that gets the signal finds the file.
@@ -97,7 +101,7 @@ impl Workspace {
     }
 
     /// Reads `outputs/`: `result.json` by the node contract, or else the files by their names.
-    pub(crate) async fn outputs(&self, node: &NodeDesk) -> Result<Outputs, Box<Failure>> {
+    pub(crate) async fn outputs(&self, node: &NodeContext) -> Result<Outputs, Box<Failure>> {
         let folder = self.dir.path().join("outputs");
         let read = run_blocking(move || read_outputs(&folder)).await.map_err(|error| unusable(&error))?;
         match read? {
@@ -117,7 +121,7 @@ enum Found {
     Files(Map<String, Value>),
 }
 
-fn environment(dir: &Path, socket: &Path, node: &NodeDesk) -> BTreeMap<String, String> {
+fn environment(dir: &Path, socket: &Path, node: &NodeContext) -> BTreeMap<String, String> {
     let inside = |name: &str| dir.join(name).display().to_string();
     let before = |name: &str, folder: &str| match std::env::var(name) {
         Ok(others) if !others.is_empty() => format!("{}:{others}", inside(folder)),

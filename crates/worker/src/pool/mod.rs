@@ -107,7 +107,7 @@ impl PoolConfig {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    #[error("the worker's thread cannot be started: {0}")]
+    #[error("the thread of the worker pool cannot be started: {0}; raise the limits of threads and memory")]
     Thread(#[from] io::Error),
 }
 

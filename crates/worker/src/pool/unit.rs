@@ -5,10 +5,10 @@ use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
 use crate::keychain::{self, LOCKED};
-use crate::node::{Ask, NodeDesk, STATE, whole};
+use crate::node::{Ask, NodeContext, STATE, whole};
 use crate::pipeline::{Call as ToolCall, CallResult, Next, Run};
 use crate::session::Input;
-use crate::tools::{self, Desk, Kit};
+use crate::tools::{self, Kit, ToolContext};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,16 +42,16 @@ pub(super) async fn run(work: Work, mut channels: UnitChannels, halt: Halt) -> R
     let (sender, mut asks) = mpsc::channel(ASKS);
     let node = run
         .node()
-        .map(|node| NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender, kit.claim.clone()));
-    let mut desk = Desk::new(run.work(), lines, Arc::clone(&kit), node);
+        .map(|node| NodeContext::new(node.clone(), run.work().clone(), run.ctx(), sender, kit.claim.clone()));
+    let mut cx = ToolContext::new(run.work(), lines, Arc::clone(&kit), node);
     let grace_ms = channels.grace_ms;
     let work = async {
         let driven = limited(timeout_ms, grace_ms, halt, |halt| {
-            drive(&mut run, &mut desk, &mut asks, &mut channels, unit, halt)
+            drive(&mut run, &mut cx, &mut asks, &mut channels, unit, halt)
         })
         .await;
         // The log ends when its last sender is dropped.
-        drop(desk);
+        drop(cx);
         driven
     };
     let (driven, ()) = tokio::join!(work, pump.run());
@@ -69,17 +69,17 @@ pub(super) async fn run(work: Work, mut channels: UnitChannels, halt: Halt) -> R
 
 async fn drive(
     run: &mut Run,
-    desk: &mut Desk,
+    cx: &mut ToolContext,
     asks: &mut mpsc::Receiver<Ask>,
     channels: &mut UnitChannels,
     unit: Unit,
     mut halt: Halt,
 ) -> Result {
-    if let Err(report) = begin(run, desk, &halt).await {
+    if let Err(report) = begin(run, cx, &halt).await {
         return report;
     }
     loop {
-        match advance_run(run, desk).await {
+        match advance_run(run, cx).await {
             RunNeed::Report(report) => return Some(report),
             RunNeed::Checkpoint(cursor) => store_cursor(cursor, channels, unit, &mut halt).await?,
             RunNeed::Wait { delay_ms } => {
@@ -91,18 +91,18 @@ async fn drive(
             // From here on the group claims the rest, and the slot is free meanwhile.
             RunNeed::Call(call) if call.kind == WORKER_KIND => return Some(run.hand_over(0)),
             RunNeed::Call(call) => {
-                announce(run.tasks(), &call, &desk.lines).await;
+                announce(run.tasks(), &call, &cx.lines).await;
                 let started_ms = now_ms();
-                let mut called = called(&call, run, desk, asks, channels, unit, &mut halt).await;
+                let mut called = called(&call, run, cx, asks, channels, unit, &mut halt).await;
                 let ended_ms = now_ms();
                 // A call that timed out also counts.
-                desk.node.iter().for_each(|node| run.count(node.meter.take()));
-                run.note(desk.take_notes());
+                cx.node.iter().for_each(|node| run.count(node.meter.take()));
+                run.note(cx.take_notes());
                 if halt.is_requested() {
                     return None;
                 }
                 bound_depth(&mut called);
-                let redactor = desk.kit.keeper.redactor();
+                let redactor = cx.kit.keeper.redactor();
                 run.redact_with(Arc::clone(&redactor));
                 run.note_times(TryTimes { started_ms, ended_ms });
                 run.answer(keeper::redact_call(redactor, called).await);
@@ -112,18 +112,22 @@ async fn drive(
 }
 
 /// Opens the secrets that the run needs before its first call; on `Err` the run ends.
-pub(crate) async fn begin(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Result> {
+pub(crate) async fn begin(
+    run: &mut Run,
+    cx: &mut ToolContext,
+    halt: &Halt,
+) -> std::result::Result<(), Result> {
     // Further work of a tenant without storage would only increase its usage. A full disk is not a failure of the step.
     if let Some(no_room @ NoRoom::Quota(_)) = &run.work().no_room {
         return Err(Some(run.report_now(Outcome::Failed(no_room.failure()))));
     }
     if let Some(cursor) = run.work().cursor.clone()
-        && let Err(failure) = desk.kit.keeper.open_again(&cursor).await
+        && let Err(failure) = cx.kit.keeper.open_again(&cursor).await
     {
         return Err(Some(run.report_now(Outcome::Failed(*failure))));
     }
-    if let Err(mut failure) = unlock(run, desk, halt).await {
-        keeper::redact_failure(&desk.kit.keeper.redactor(), &mut failure);
+    if let Err(mut failure) = unlock(run, cx, halt).await {
+        keeper::redact_failure(&cx.kit.keeper.redactor(), &mut failure);
         return Err((!halt.is_requested()).then(|| locked(run, *failure)));
     }
     Ok(())
@@ -139,21 +143,21 @@ pub(crate) enum RunNeed {
 }
 
 /// Advances a run. Secrets are opened, and large values are loaded and stored.
-pub(crate) async fn advance_run(run: &mut Run, desk: &Desk) -> RunNeed {
+pub(crate) async fn advance_run(run: &mut Run, cx: &ToolContext) -> RunNeed {
     loop {
         match run.advance() {
             Next::Open(handles) => {
                 for handle in handles {
-                    let value = desk.open(&handle).await;
+                    let value = cx.open(&handle).await;
                     run.opened(handle, value);
                 }
             }
-            Next::Load(keys) => match desk.kit.claim.load(keys).await {
+            Next::Load(keys) => match cx.kit.claim.load(keys).await {
                 Ok(values) => run.loaded(values),
                 Err(failure) => return RunNeed::Report(run.report_now(Outcome::Failed(*failure))),
             },
             Next::Keep(made) => {
-                if let Err(failure) = desk.kit.claim.keep(made).await {
+                if let Err(failure) = cx.kit.claim.keep(made).await {
                     return RunNeed::Report(without_patch(run, *failure));
                 }
             }
@@ -180,13 +184,13 @@ pub(crate) fn bound_depth(called: &mut CallResult) {
 async fn called(
     call: &ToolCall,
     run: &mut Run,
-    desk: &Desk,
+    cx: &ToolContext,
     asks: &mut mpsc::Receiver<Ask>,
     channels: &mut UnitChannels,
     unit: Unit,
     halt: &mut Halt,
 ) -> CallResult {
-    let mut calling = std::pin::pin!(tools::call(call, desk, halt.clone()));
+    let mut calling = std::pin::pin!(tools::call(call, cx, halt.clone()));
     loop {
         tokio::select! {
             biased;
@@ -224,7 +228,7 @@ async fn granted(ask: Ask, run: &mut Run, channels: &mut UnitChannels, unit: Uni
 }
 
 /// Resolves the keychain, also for a pipeline without tasks and for one that continues at a cursor.
-async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Box<Failure>> {
+async fn unlock(run: &mut Run, cx: &mut ToolContext, halt: &Halt) -> std::result::Result<(), Box<Failure>> {
     if let Some(why) = run.work().scope.ctx.get(LOCKED).filter(|_| !run.unlocks()) {
         return Err(keychain::locked(why));
     }
@@ -234,10 +238,10 @@ async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Res
     let (keys, mut work) = (run.keychain().to_vec(), run.work().clone());
     // Its templates read inputs, which are a reference if they are large.
     if windlass_artifact::key(&work.scope.workload).is_some() {
-        work.scope.workload = Arc::new(whole(&desk.kit, &work.scope.workload).await?);
+        work.scope.workload = Arc::new(whole(&cx.kit, &work.scope.workload).await?);
     }
-    desk.keychain = keychain::resolve(&keys, &work, desk, halt).await?;
-    run.unlock(desk.keychain.clone());
+    cx.keychain = keychain::resolve(&keys, &work, cx, halt).await?;
+    run.unlock(cx.keychain.clone());
     Ok(())
 }
 

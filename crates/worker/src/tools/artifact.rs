@@ -8,7 +8,7 @@
 //! The result is the value; templates read its fields. A reference to a missing value is an error that may be retried,
 //! so that a rule can jump back to the task that creates the value.
 
-use super::Desk;
+use super::ToolContext;
 use super::fields::Fields;
 use crate::failure::invalid;
 use crate::pipeline::not_available;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use windlass_artifact::{ARTIFACT, digest, key};
 use windlass_protocol::{Failure, Tool};
 
-pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
+pub(super) async fn run(config: &Map<String, Value>, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     Fields::of(Tool::Artifact, config)?;
     match config.get("action") {
         None | Some(Value::Null) => {}
@@ -29,7 +29,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Valu
                        and are read directly";
         return Err(invalid(message));
     };
-    let loaded = desk.kit.claim.load(vec![key.to_owned()]).await?;
+    let loaded = cx.kit.claim.load(vec![key.to_owned()]).await?;
     match loaded.into_iter().next() {
         Some((key, Some(bytes))) => Ok(json!({ ARTIFACT: key, "bytes": bytes.len() })),
         _ => Err(not_available(key)),

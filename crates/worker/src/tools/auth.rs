@@ -1,6 +1,6 @@
 //! `auth` of a task: an object, or the name of a secret that holds one.
 
-use super::Desk;
+use super::ToolContext;
 use crate::failure::{invalid, shown};
 use serde_json::{Map, Value};
 use windlass_protocol::Failure;
@@ -17,29 +17,29 @@ pub(super) enum Auth {
 const NAMES: [&str; 2] = ["credential", "secret"];
 
 impl Auth {
-    pub(super) async fn read(value: &Value, desk: &Desk) -> Result<Auth, Box<Failure>> {
+    pub(super) async fn read(value: &Value, cx: &ToolContext) -> Result<Auth, Box<Failure>> {
         match value {
-            Value::String(name) => Auth::named(name, desk).await,
-            Value::Object(fields) => Auth::given(fields, desk).await,
+            Value::String(name) => Auth::named(name, cx).await,
+            Value::Object(fields) => Auth::given(fields, cx).await,
             _ => Err(invalid("`auth` is the name of a secret or a map of its fields")),
         }
     }
 
-    async fn named(name: &str, desk: &Desk) -> Result<Auth, Box<Failure>> {
-        match desk.credential(name).await? {
+    async fn named(name: &str, cx: &ToolContext) -> Result<Auth, Box<Failure>> {
+        match cx.credential(name).await? {
             Value::String(text) => Ok(Auth::Text(text)),
             Value::Object(fields) => Ok(Auth::Fields(flat(fields))),
             _ => Err(invalid(format!("the secret `{}` is neither a text nor a map", shown(name)))),
         }
     }
 
-    async fn given(fields: &Map<String, Value>, desk: &Desk) -> Result<Auth, Box<Failure>> {
+    async fn given(fields: &Map<String, Value>, cx: &ToolContext) -> Result<Auth, Box<Failure>> {
         let name = NAMES.iter().find_map(|key| fields.get(*key)?.as_str());
         let own = fields.iter().filter(|(key, _)| !NAMES.contains(&key.as_str()));
         let own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
         let mut found = match name {
             None => Map::new(),
-            Some(name) => match Auth::named(name, desk).await? {
+            Some(name) => match Auth::named(name, cx).await? {
                 Auth::Fields(fields) => fields,
                 Auth::Text(text) => Map::from_iter([("value".to_owned(), Value::String(text))]),
             },

@@ -17,13 +17,13 @@
 mod config;
 mod venv;
 
-use super::Desk;
+use super::ToolContext;
 use super::program::{ERROR_TAIL_MAX, Ended, Program};
-use super::python::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
+use super::python::{Exception, RUNNER, RunnerAnswer, TRACEBACK_MAX, read_answer};
 use crate::excerpt;
 use crate::failure::{self, failure, shown};
 use crate::halt::{self, Halt};
-use crate::node::{NodeDesk, Workspace, output};
+use crate::node::{NodeContext, Workspace, output};
 use crate::pipeline::{Call, CallResult};
 use config::{Code, Language};
 use serde_json::{Value, json};
@@ -37,18 +37,18 @@ const JAVASCRIPT: &str = include_str!("code/run.cjs");
 /// Sets the limit and replaces itself by the interpreter.
 const LIMITED: &str = "ulimit -v \"$0\" && exec \"$@\"";
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    ran(call, desk, halt).await.into()
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
+    ran(call, cx, halt).await.into()
 }
 
-async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+async fn ran(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let code = Code::read(&call.config)?;
-    let node = desk.node("code")?;
+    let node = cx.node("code")?;
     let own = code.variables(&call.args);
-    let workspace = Workspace::make(desk, node, &own).await?;
+    let workspace = Workspace::make(cx, node, &own).await?;
     let interpreter = match code.language {
         Language::Python if !code.packages.is_empty() => {
-            venv::python(&code.packages, desk, halt.clone()).await?
+            venv::python(&code.packages, cx, halt.clone()).await?
         }
         Language::Python => "python3".into(),
         Language::Javascript => "node".into(),
@@ -78,8 +78,8 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
         cwd: workspace.path().to_str(),
         copies: None,
     };
-    let ended = in_context(&program, &workspace, desk, node, halt).await?;
-    let answer = read_answer(workspace.path(), &desk.share).await?;
+    let ended = in_context(&program, &workspace, cx, node, halt).await?;
+    let answer = read_answer(workspace.path(), &cx.share).await?;
     match answer {
         Some(answer) if ended.status.success() => result(answer, code.language, node),
         _ => Err(unanswered(ended, &code, &interpreter)),
@@ -90,15 +90,15 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
 pub(super) async fn in_context(
     program: &Program<'_>,
     workspace: &Workspace,
-    desk: &Desk,
-    node: &NodeDesk,
+    cx: &ToolContext,
+    node: &NodeContext,
     halt: Halt,
 ) -> Result<Ended, Box<Failure>> {
     let (puller, stop) = halt::halt();
     tokio::select! {
         biased;
-        ended = program.run(desk, stop) => ended,
-        never = workspace.serve(desk, node) => match never {},
+        ended = program.run(cx, stop) => ended,
+        never = workspace.serve(cx, node) => match never {},
         never = workspace.pass_stop(halt, puller) => match never {},
     }
 }
@@ -111,13 +111,13 @@ fn limits(code: &Code) -> (Option<String>, Option<String>) {
     }
 }
 
-fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, Box<Failure>> {
+fn result(answer: RunnerAnswer, language: Language, node: &NodeContext) -> Result<Value, Box<Failure>> {
     match answer {
-        Answer::Result(given) => output::read_output(given, &node.meter),
-        Answer::Unset(()) => Ok(Value::Null),
-        Answer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
-        Answer::NoLibrary(message) => Err(failure::invalid(message)),
-        Answer::Exception(exception) => Err(raised(exception, language, node.work().debug)),
+        RunnerAnswer::Result(given) => output::read_output(given, &node.meter),
+        RunnerAnswer::Unset(()) => Ok(Value::Null),
+        RunnerAnswer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
+        RunnerAnswer::NoLibrary(message) => Err(failure::invalid(message)),
+        RunnerAnswer::Exception(exception) => Err(raised(exception, language, node.work().debug)),
     }
 }
 

@@ -16,7 +16,7 @@
 
 use super::fields::{Fields, plain};
 use super::program::{ERROR_TAIL_MAX, Ended, Program};
-use super::{Desk, shell};
+use super::{ToolContext, shell};
 use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
 use serde_json::{Map, Value, json};
@@ -41,11 +41,15 @@ const ENGINE_ERRORS: [&str; 3] = ["docker: ", "Error: ", "Error response from da
 /// Time in which an engine removes a container, or does not respond.
 const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+pub(super) async fn run(
+    config: &Map<String, Value>,
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
     let order = Order::read(config)?;
-    let name = container_name(desk.unit);
+    let name = container_name(cx.unit);
     remove(&order.engine, &name).await;
-    let words = order.words(&name, desk.names.iter().map(|(name, _)| *name));
+    let words = order.words(&name, cx.names.iter().map(|(name, _)| *name));
     let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
     let program = Program {
         tool: TOOL,
@@ -56,7 +60,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
         cwd: None,
         copies: None,
     };
-    let ended = program.run(desk, halt.clone()).await;
+    let ended = program.run(cx, halt.clone()).await;
     if halt.is_requested() {
         remove(&order.engine, &name).await;
     }

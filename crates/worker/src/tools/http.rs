@@ -36,7 +36,7 @@ mod mapping;
 #[cfg(test)]
 mod tests;
 
-use super::Desk;
+use super::ToolContext;
 use super::fields::seconds;
 use crate::failure;
 use crate::halt::Halt;
@@ -52,28 +52,28 @@ use windlass_protocol::Failure;
 /// Time without data after which a server is considered dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult {
-    let request = match Request::read(&call.config, desk, &key(call, desk)).await {
+pub(super) async fn run(call: &Call, cx: &ToolContext, mut halt: Halt) -> CallResult {
+    let request = match Request::read(&call.config, cx, &key(call, cx)).await {
         Ok(request) => request,
         Err(failure) => return Err(failure).into(),
     };
     if let Some(mapping) = &request.mapping
-        && let Err(failure) = mapping.check(desk, halt.clone()).await
+        && let Err(failure) = mapping.check(cx, halt.clone()).await
     {
         return Err(failure).into();
     }
-    desk.node.iter().for_each(|node| node.meter.add(API_CALLS, 1));
+    cx.node.iter().for_each(|node| node.meter.add(API_CALLS, 1));
     let began = Instant::now();
-    lines::before(&request, desk).await;
+    lines::before(&request, cx).await;
     let mut called = tokio::select! {
         biased;
         // The response is not needed any more; the connection is closed.
         _ = halt.requested() => Err(stopped()).into(),
-        called = limited(&request, call, desk) => called,
+        called = limited(&request, call, cx) => called,
     };
-    lines::after(&request, call, desk, &called, began.elapsed()).await;
+    lines::after(&request, call, cx, &called, began.elapsed()).await;
     if let (Ok(result), Some(mapping)) = (&mut called.outcome, &request.mapping) {
-        match mapping.of(result["data"].take(), &request.describe(), desk, halt).await {
+        match mapping.of(result["data"].take(), &request.describe(), cx, halt).await {
             Ok(mapped) => result["data"] = mapped,
             Err(failure) => called.outcome = Err(failure),
         }
@@ -81,11 +81,11 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     called
 }
 
-async fn limited(request: &Request, call: &Call, desk: &Desk) -> CallResult {
+async fn limited(request: &Request, call: &Call, cx: &ToolContext) -> CallResult {
     let has_own = call.timeout_ms.is_some()
         || call.config.get("timeout_seconds").is_some_and(|own| seconds(own).is_some());
     let default = Some(TIMEOUT).filter(|_| !has_own && request.limits.is_empty());
-    let work = exchange::exchange(request, &desk.kit.clients, &desk.share);
+    let work = exchange::exchange(request, &cx.kit.clients, &cx.share);
     match request.limits.total.or(default) {
         None => work.await,
         Some(limit) => match timeout(limit, work).await {
@@ -96,10 +96,10 @@ async fn limited(request: &Request, call: &Call, desk: &Desk) -> CallResult {
 }
 
 /// Returns the idempotency key: that of the firing for its first call, and another one for each later call.
-fn key(call: &Call, desk: &Desk) -> String {
+fn key(call: &Call, cx: &ToolContext) -> String {
     match call.number {
-        0 => desk.key().to_owned(),
-        number => format!("{}:{number}", desk.key()),
+        0 => cx.key().to_owned(),
+        number => format!("{}:{number}", cx.key()),
     }
 }
 

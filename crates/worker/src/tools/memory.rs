@@ -5,7 +5,7 @@
 //! | `memory_store` | `key`, `value` | `{key, stored: true}` |
 //! | `memory_search` | `key`, `prefix`, `query` (words), `limit` (10) | `{items: [{key, value, storedAt}], count}`, newest first |
 
-use super::Desk;
+use super::ToolContext;
 use super::fields::Fields;
 use crate::claim::unexpected;
 use crate::failure::invalid;
@@ -19,7 +19,7 @@ const VALUE_MAX: usize = 256 * 1024;
 const LIMIT: usize = 10;
 const LIMIT_MAX: u64 = 1_000;
 
-pub(super) async fn store(call: &Call, desk: &Desk) -> Result<Value, Box<Failure>> {
+pub(super) async fn store(call: &Call, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     let fields = Fields::of(Tool::MemoryStore, &call.config)?;
     let Some(key) = fields.text("key")?.filter(|key| key.len() <= KEY_MAX) else {
         return Err(invalid(format!("memory_store needs `key`, a text of up to {KEY_MAX} characters")));
@@ -28,17 +28,17 @@ pub(super) async fn store(call: &Call, desk: &Desk) -> Result<Value, Box<Failure
         return Err(invalid("memory_store needs `value`"));
     };
     // It outlives the execution, and is not redacted when it is read.
-    desk.kit.keeper.redactor().value(&mut value);
+    cx.kit.keeper.redactor().value(&mut value);
     let size = value.to_string().len();
     if size > VALUE_MAX {
         return Err(invalid(format!("`value` of memory_store has {size} bytes, and {VALUE_MAX} at most")));
     }
-    needs_workflow(desk, "memory_store")?;
-    desk.kit.claim.ask(ResourceAsk::StoreMemory { key: key.clone(), value }).await?;
+    needs_workflow(cx, "memory_store")?;
+    cx.kit.claim.ask(ResourceAsk::StoreMemory { key: key.clone(), value }).await?;
     Ok(json!({ "key": key, "stored": true }))
 }
 
-pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failure>> {
+pub(super) async fn search(call: &Call, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     let fields = Fields::of(Tool::MemorySearch, &call.config)?;
     let limit = match fields.given("limit") {
         None => LIMIT,
@@ -49,11 +49,11 @@ pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failur
             usize::try_from(number.ok_or_else(wanted)?).unwrap_or(LIMIT)
         }
     };
-    needs_workflow(desk, "memory_search")?;
+    needs_workflow(cx, "memory_search")?;
     let words = fields.text("query")?.unwrap_or_default();
     let words = words.split_whitespace().map(str::to_owned).collect();
     let search = MemorySearch { key: fields.text("key")?, prefix: fields.text("prefix")?, words, limit };
-    let found = match desk.kit.claim.ask(ResourceAsk::SearchMemory(search)).await? {
+    let found = match cx.kit.claim.ask(ResourceAsk::SearchMemory(search)).await? {
         ResourceReply::Memories(found) => found,
         other => return Err(unexpected(&other)),
     };
@@ -69,8 +69,8 @@ pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failur
     Ok(json!({ "count": items.len(), "items": items }))
 }
 
-fn needs_workflow(desk: &Desk, tool: &str) -> Result<(), Box<Failure>> {
-    match desk.node(tool)?.work().workflow {
+fn needs_workflow(cx: &ToolContext, tool: &str) -> Result<(), Box<Failure>> {
+    match cx.node(tool)?.work().workflow {
         Some(_) => Ok(()),
         None => Err(invalid(format!("`{tool}` stores for a workflow, and this execution belongs to none"))),
     }

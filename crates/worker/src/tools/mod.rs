@@ -27,7 +27,7 @@ use crate::footprint::{Room, Share};
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
-use crate::node::NodeDesk;
+use crate::node::NodeContext;
 use crate::pipeline::{Call, CallResult, execution_id, own_key};
 use crate::pool::Lines;
 use crate::sandbox::{Bounds, DatabaseQuota, Job, Places, Sandbox};
@@ -46,7 +46,7 @@ pub const GRACE_MS: u64 = STOP_GRACE_MS;
 
 /// The step that calls a tool, and the resources of the tool.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ToolContext {
     /// Variables for the environment of processes.
     pub(crate) names: [(&'static str, String); 4],
     attempt: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Desk {
     /// The resolved keychain.
     pub(crate) keychain: Map<String, Value>,
     /// Context of a workflow node.
-    pub(crate) node: Option<NodeDesk>,
+    pub(crate) node: Option<NodeContext>,
     /// Memory for the answers to its calls.
     pub(crate) share: Share,
     /// Length of a value above which it is stored as an artifact.
@@ -100,8 +100,8 @@ pub(crate) struct Kit {
     pub(crate) venvs: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Desk {
-    pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>, node: Option<NodeDesk>) -> Desk {
+impl ToolContext {
+    pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>, node: Option<NodeContext>) -> ToolContext {
         let own_key = own_key(work);
         let key = idempotency_key(work.unit, own_key);
         let names = [
@@ -114,11 +114,23 @@ impl Desk {
         let (attempt, has_own_key, keychain) = (work.attempt, own_key.is_some(), Map::new());
         let (unit, notes) = (work.unit, Mutex::default());
         let inline_bytes = Pipeline::inline_bytes_of(&work.spec).unwrap_or(INLINE_BYTES);
-        Desk { names, attempt, unit, has_own_key, lines, kit, keychain, node, share, inline_bytes, notes }
+        ToolContext {
+            names,
+            attempt,
+            unit,
+            has_own_key,
+            lines,
+            kit,
+            keychain,
+            node,
+            share,
+            inline_bytes,
+            notes,
+        }
     }
 
     /// Returns the node, for tools that only nodes of workflows have.
-    pub(crate) fn node(&self, tool: &str) -> Result<&NodeDesk, Box<Failure>> {
+    pub(crate) fn node(&self, tool: &str) -> Result<&NodeContext, Box<Failure>> {
         let missing =
             || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
         self.node.as_ref().ok_or_else(missing)
@@ -190,22 +202,22 @@ impl Desk {
 
 /// Makes one call. It ends early when the halt is pulled or its own time limit is reached, but never before its
 /// processes have ended.
-pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+pub(crate) async fn call(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
     let Some(tool) = Tool::named(&call.kind) else {
         return Err(unknown(&call.kind)).into();
     };
     if tool.row().runs_programs
-        && let Err(failure) = desk.may_run_programs(&call.kind).await
+        && let Err(failure) = cx.may_run_programs(&call.kind).await
     {
         return Err(failure).into();
     }
     // The memory of the last call is freed.
-    desk.share.release();
+    cx.share.release();
     let limit_ms = match limit_ms(call) {
         Ok(limit_ms) => limit_ms,
         Err(failure) => return Err(failure).into(),
     };
-    let called = limited(limit_ms, GRACE_MS, halt, |halt| run(tool, call, desk, halt)).await;
+    let called = limited(limit_ms, GRACE_MS, halt, |halt| run(tool, call, cx, halt)).await;
     match limit_ms {
         Some(limit_ms) if called.timed_out => {
             Err(failure::timeout(&format!("task `{}`", call.label), limit_ms)).into()
@@ -215,28 +227,28 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
 }
 
 /// Returns the id of the execution as users see it.
-fn execution_of(desk: &Desk) -> String {
-    format!("exec_{:032x}", desk.unit.execution)
+fn execution_of(cx: &ToolContext) -> String {
+    format!("exec_{:032x}", cx.unit.execution)
 }
 
-async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+async fn run(tool: Tool, call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
     match tool {
-        Tool::Artifact => artifact::run(&call.config, desk).await.into(),
-        Tool::Code => code::run(call, desk, halt).await,
+        Tool::Artifact => artifact::run(&call.config, cx).await.into(),
+        Tool::Code => code::run(call, cx, halt).await,
         Tool::Noop => noop::run(&call.config).into(),
-        Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
-        Tool::Python => python::run(call, desk, halt).await,
-        Tool::Script => script::run(call, desk, halt).await,
-        Tool::Container => container::run(&call.config, desk, halt).await.into(),
-        Tool::Http => http::run(call, desk, halt).await,
-        Tool::Postgres => postgres::run(call, desk, halt).await,
-        Tool::Secrets => secrets::run(&call.config, desk).await.into(),
-        Tool::Llm => model::llm::run(call, desk, halt).await.into(),
-        Tool::AiAgent => model::agent::run(call, desk, halt).await.into(),
-        Tool::MemoryStore => memory::store(call, desk).await.into(),
-        Tool::MemorySearch => memory::search(call, desk).await.into(),
-        Tool::PlanStep => plan::run(call, desk, halt).await,
-        Tool::Sql => sql::run(call, desk, halt).await,
+        Tool::Shell => shell::run(&call.config, cx, halt).await.into(),
+        Tool::Python => python::run(call, cx, halt).await,
+        Tool::Script => script::run(call, cx, halt).await,
+        Tool::Container => container::run(&call.config, cx, halt).await.into(),
+        Tool::Http => http::run(call, cx, halt).await,
+        Tool::Postgres => postgres::run(call, cx, halt).await,
+        Tool::Secrets => secrets::run(&call.config, cx).await.into(),
+        Tool::Llm => model::llm::run(call, cx, halt).await.into(),
+        Tool::AiAgent => model::agent::run(call, cx, halt).await.into(),
+        Tool::MemoryStore => memory::store(call, cx).await.into(),
+        Tool::MemorySearch => memory::search(call, cx).await.into(),
+        Tool::PlanStep => plan::run(call, cx, halt).await,
+        Tool::Sql => sql::run(call, cx, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
         // The pipeline is passed to the group before such a call.
         Tool::Worker => Err(failure::invalid("a worker of the group makes this call")).into(),

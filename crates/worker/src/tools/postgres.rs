@@ -27,7 +27,7 @@ mod server;
 mod split;
 mod value;
 
-use super::Desk;
+use super::ToolContext;
 use crate::egress::Egress;
 use crate::failure;
 use crate::halt::Halt;
@@ -46,12 +46,12 @@ use tokio_postgres::{Client, Column};
 /// Maximum time for a server to cancel a statement.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    let order = match Order::read(&call.config, desk).await {
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
+    let order = match Order::read(&call.config, cx).await {
         Ok(order) => order,
         Err(failure) => return Err(failure).into(),
     };
-    match done(&order, desk.kit.clients.egress(), halt).await {
+    match done(&order, cx.kit.clients.egress(), halt).await {
         Ok(result) => Ok(result).into(),
         Err(trouble) => trouble.into(),
     }

@@ -1,7 +1,7 @@
 //! One program with its group, from its start to the end of its descendants; shared by `shell` and `python`.
 
 use super::source::blocking;
-use super::{Desk, GRACE_MS};
+use super::{GRACE_MS, ToolContext};
 use crate::command::OwnCommand;
 use crate::failure::{self, failure, shown};
 use crate::folder::{Folder, PRIVATE};
@@ -72,10 +72,10 @@ pub(super) struct Ended {
 }
 
 impl Program<'_> {
-    pub(super) async fn run(&self, desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
-        let (mut child, mut family) = self.spawn(desk)?;
+    pub(super) async fn run(&self, cx: &ToolContext, halt: Halt) -> Result<Ended, Box<Failure>> {
+        let (mut child, mut family) = self.spawn(cx)?;
         let copies = Copies::open(self.copies).map_err(|error| self.cannot_start(&error))?;
-        let ended = follow(&mut child, &mut family, copies, desk, halt).await;
+        let ended = follow(&mut child, &mut family, copies, cx, halt).await;
         ended.map_err(|error| match family.has_begun() {
             true => self.end_unknown(&error),
             false => self.cannot_start(&error),
@@ -84,15 +84,15 @@ impl Program<'_> {
 
     /// Starts the supervisor. The program begins when it is ordered to: before that, it ends with the worker without
     /// an effect.
-    fn spawn(&self, desk: &Desk) -> Result<(Child, SupervisedProcess), Box<Failure>> {
+    fn spawn(&self, cx: &ToolContext) -> Result<(Child, SupervisedProcess), Box<Failure>> {
         let (family, stdin) = SupervisedProcess::connect().map_err(|error| self.cannot_start(&error))?;
-        let OwnCommand { program, args } = &desk.kit.supervisor;
+        let OwnCommand { program, args } = &cx.kit.supervisor;
         let mut command = Command::new(program);
         command.args(args).arg("--").args(&self.argv);
         for variable in withheld_variables().chain(self.unset.iter().copied()) {
             command.env_remove(variable);
         }
-        command.envs(self.env).envs(desk.names.iter().map(|(name, value)| (*name, value)));
+        command.envs(self.env).envs(cx.names.iter().map(|(name, value)| (*name, value)));
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
         }
@@ -139,7 +139,7 @@ async fn follow(
     child: &mut Child,
     family: &mut SupervisedProcess,
     copies: Copies,
-    desk: &Desk,
+    cx: &ToolContext,
     mut halt: Halt,
 ) -> io::Result<Ended> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -158,8 +158,8 @@ async fn follow(
         // Output of a program that is ready on both streams is logged in one order.
         biased;
         life,
-        capture(stdout, Stream::Out, copies.out, desk, is_gone.clone()),
-        capture(stderr, Stream::Err, copies.err, desk, is_gone),
+        capture(stdout, Stream::Out, copies.out, cx, is_gone.clone()),
+        capture(stderr, Stream::Err, copies.err, cx, is_gone),
     );
     Ok(Ended { status: status?, out, err })
 }
@@ -169,10 +169,10 @@ async fn capture(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
     copy: Option<StreamCopy>,
-    desk: &Desk,
+    cx: &ToolContext,
     mut gone: watch::Receiver<bool>,
 ) -> Tail {
-    let mut output = Output::new(desk, copy);
+    let mut output = Output::new(cx, copy);
     let mut buffer = vec![0; READ_BYTES];
     let mut left = LAST_BYTES;
     loop {
@@ -180,7 +180,7 @@ async fn capture(
             biased;
             () = output.due() => {
                 let lines = output.release().await;
-                desk.lines.pass(stream, lines).await;
+                cx.lines.pass(stream, lines).await;
                 continue;
             }
             read = pipe.read(&mut buffer) => read,
@@ -191,13 +191,13 @@ async fn capture(
             left = left.saturating_sub(length);
         }
         let lines = output.push(&buffer[..length]).await;
-        desk.lines.pass(stream, lines).await;
+        cx.lines.pass(stream, lines).await;
         if left == 0 {
             break;
         }
     }
     let lines = output.end().await;
-    desk.lines.pass(stream, lines).await;
+    cx.lines.pass(stream, lines).await;
     output.tail
 }
 
@@ -214,8 +214,8 @@ struct Output {
 }
 
 impl Output {
-    fn new(desk: &Desk, copy: Option<StreamCopy>) -> Output {
-        let redacted = windlass_secrets::Stream::new(desk.kit.keeper.redactor());
+    fn new(cx: &ToolContext, copy: Option<StreamCopy>) -> Output {
+        let redacted = windlass_secrets::Stream::new(cx.kit.keeper.redactor());
         let (tail, splitter) = (Tail::default(), Splitter::default());
         Output { redacted, held_since: None, last_read: Instant::now(), tail, splitter, copy }
     }
@@ -367,7 +367,7 @@ async fn silence(gone: &mut watch::Receiver<bool>) {
 mod tests {
     use super::*;
 
-    /// Copies a stream of so many bytes with a limit, and returns the copy.
+    /// Copies a stream of `bytes` bytes with a limit, and returns the copy.
     async fn copied(bytes: usize, max: u64) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = Folder::open(folder.path()).unwrap().create_file("stdout", PRIVATE).unwrap();

@@ -22,7 +22,7 @@
 mod config;
 mod interpreter_files;
 
-use super::Desk;
+use super::ToolContext;
 use super::program::{self, ERROR_TAIL_MAX, Ended};
 use crate::excerpt;
 use crate::failure::{self, failure, shown};
@@ -30,22 +30,26 @@ use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::Program;
 use interpreter_files::InterpreterFiles;
-pub(super) use interpreter_files::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
+pub(super) use interpreter_files::{Exception, RUNNER, RunnerAnswer, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use windlass_protocol::{Failure, codes};
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    match answered(call, desk, halt).await {
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
+    match answered(call, cx, halt).await {
         Err(failure) => Err(failure).into(),
-        Ok((Answer::Exception(exception), script)) => raised(exception, script),
+        Ok((RunnerAnswer::Exception(exception), script)) => raised(exception, script),
         Ok((answer, _)) => result(answer).into(),
     }
 }
 
 /// Returns the answer, and the script if the code is in a file.
-async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Option<PathBuf>), Box<Failure>> {
+async fn answered(
+    call: &Call,
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<(RunnerAnswer, Option<PathBuf>), Box<Failure>> {
     let program = Program::read(&call.config)?;
     let interpreter_files = InterpreterFiles::write(&program, &call.args).await?;
     let started = program::Program {
@@ -57,8 +61,8 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Optio
         cwd: program.cwd.as_deref(),
         copies: None,
     };
-    let ended = started.run(desk, halt).await;
-    let answer = interpreter_files.read(&desk.share).await;
+    let ended = started.run(cx, halt).await;
+    let answer = interpreter_files.read(&cx.share).await;
     let ended = ended?;
     match answer? {
         Some(answer) if ended.status.success() => Ok((answer, program.source.into_file())),
@@ -66,13 +70,13 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Optio
     }
 }
 
-fn result(answer: Answer) -> Result<Value, Box<Failure>> {
+fn result(answer: RunnerAnswer) -> Result<Value, Box<Failure>> {
     match answer {
-        Answer::Result(result) => Ok(result),
-        Answer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
-        Answer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
-        Answer::NoLibrary(message) => Err(failure::invalid(message)),
-        Answer::Exception(exception) => raised(exception, None).outcome,
+        RunnerAnswer::Result(result) => Ok(result),
+        RunnerAnswer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
+        RunnerAnswer::NotJson(message) => Err(failure(codes::RESULT_NOT_JSON, message)),
+        RunnerAnswer::NoLibrary(message) => Err(failure::invalid(message)),
+        RunnerAnswer::Exception(exception) => raised(exception, None).outcome,
     }
 }
 

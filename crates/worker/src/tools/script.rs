@@ -13,7 +13,7 @@
 use super::fields::Fields;
 use super::program::Program;
 use super::source::{Source, blocking};
-use super::{Desk, python, shell};
+use super::{ToolContext, python, shell};
 use crate::failure::{failure, invalid};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
@@ -31,15 +31,15 @@ const TOOL: &str = "script";
 const ENDINGS: [(&str, &str); 6] =
     [("py", "python3"), ("sh", "sh"), ("bash", "bash"), ("js", "node"), ("rb", "ruby"), ("pl", "perl")];
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
     let script = match Script::read(&call.config) {
         Ok(script) => script,
         Err(failure) => return Err(failure).into(),
     };
     if script.is_python() {
-        return python::run(&script.as_python(call), desk, halt).await;
+        return python::run(&script.as_python(call), cx, halt).await;
     }
-    script.run(&call.args, desk, halt).await.into()
+    script.run(&call.args, cx, halt).await.into()
 }
 
 struct Script<'c> {
@@ -77,7 +77,7 @@ impl<'c> Script<'c> {
         Call { config, ..call.clone() }
     }
 
-    async fn run(&self, args: &Value, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    async fn run(&self, args: &Value, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
         let text = self.source.text(TOOL).await?;
         let args = if args.is_null() { json!({}) } else { args.clone() };
         let folder = blocking(move || write(&text, &args)).await.map_err(|error| unusable(&error))?;
@@ -98,7 +98,7 @@ impl<'c> Script<'c> {
             cwd,
             copies: None,
         };
-        shell::read_result(program.run(desk, halt).await?)
+        shell::read_result(program.run(cx, halt).await?)
     }
 }
 

@@ -6,7 +6,7 @@
 //! | `name` | name of the secret, or of the variable |
 //! | `provider` | `windlass`, the default: `windlass secrets set NAME`; `env`: a variable of the worker |
 
-use super::Desk;
+use super::ToolContext;
 use super::fields::Fields;
 use crate::failure::invalid;
 use crate::keeper::variable_handle;
@@ -15,7 +15,7 @@ use windlass_artifact::SECRET;
 use windlass_protocol::{Failure, Tool};
 
 /// Opens the secret once, so that a missing one fails the task that names it.
-pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
+pub(super) async fn run(config: &Map<String, Value>, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     Fields::of(Tool::Secrets, config)?;
     let Some(name) = config.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Err(invalid("`secrets` needs `name`, the name of a secret"));
@@ -25,7 +25,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Valu
         Some(Some("env")) => variable_handle(name),
         Some(other) => return Err(unknown_provider(other.unwrap_or("that is no text"))),
     };
-    desk.open(&handle).await?;
+    cx.open(&handle).await?;
     Ok(json!({ "value": { SECRET: handle } }))
 }
 

@@ -17,10 +17,10 @@
 mod config;
 
 use super::program::{ERROR_TAIL_MAX, Ended, Program};
-use super::{Desk, code};
+use super::{ToolContext, code};
 use crate::failure::{failure, shown};
 use crate::halt::Halt;
-use crate::node::{NodeDesk, Outputs, Workspace};
+use crate::node::{NodeContext, Outputs, Workspace};
 use crate::stream::TAIL_MAX;
 use config::Script;
 use serde_json::{Map, Value, json};
@@ -28,21 +28,30 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use windlass_protocol::{Failure, codes};
 
-pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+pub(super) async fn run(
+    config: &Map<String, Value>,
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
     let script = Script::read(config)?;
-    let result = match &desk.node {
-        Some(node) => in_node(&script, desk, node, halt).await,
-        None => read_result(script.program(&script.env, script.cwd.as_deref()).run(desk, halt).await?),
+    let result = match &cx.node {
+        Some(node) => in_node(&script, cx, node, halt).await,
+        None => read_result(script.program(&script.env, script.cwd.as_deref()).run(cx, halt).await?),
     };
     result.map_err(|failure| script.locate(failure))
 }
 
 /// Runs a script in the folder of a node. The contents of `outputs/` are part of its result, or all of it.
-async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> Result<Value, Box<Failure>> {
-    let workspace = Workspace::make(desk, node, &script.variables).await?;
+async fn in_node(
+    script: &Script,
+    cx: &ToolContext,
+    node: &NodeContext,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
+    let workspace = Workspace::make(cx, node, &script.variables).await?;
     let cwd = script.cwd.as_deref().or(workspace.path().to_str());
     let env = workspace.env(&script.env);
-    let ended = code::in_context(&script.program(&env, cwd), &workspace, desk, node, halt).await?;
+    let ended = code::in_context(&script.program(&env, cwd), &workspace, cx, node, halt).await?;
     let mut result = read_result(ended)?;
     match workspace.outputs(node).await? {
         Outputs::Result(result) => Ok(result),

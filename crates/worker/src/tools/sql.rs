@@ -11,7 +11,7 @@
 //! The result is `{rows, row_count, columns}`. Rows are maps by column.
 
 use super::fields::Fields;
-use super::{Desk, postgres};
+use super::{ToolContext, postgres};
 use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
@@ -27,17 +27,17 @@ const MEMORY_BYTES: u64 = 256 << 20;
 /// Time for a stopped statement to roll back before its process ends.
 const TO_END: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    match order(call, desk) {
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
+    match order(call, cx) {
         Err(failure) => Err(failure).into(),
         Ok(Order::Postgres(config)) => {
-            let mut called = postgres::run(&Call { config, ..call.clone() }, desk, halt).await;
+            let mut called = postgres::run(&Call { config, ..call.clone() }, cx, halt).await;
             if let Ok(Value::Object(result)) = &mut called.outcome {
                 result.retain(|key, _| ["rows", "row_count", "columns"].contains(&key.as_str()));
             }
             called
         }
-        Ok(Order::Sqlite(work)) => sqlite(*work, desk, halt).await.into(),
+        Ok(Order::Sqlite(work)) => sqlite(*work, cx, halt).await.into(),
     }
 }
 
@@ -46,7 +46,7 @@ enum Order {
     Sqlite(Box<Statement>),
 }
 
-fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
+fn order(call: &Call, cx: &ToolContext) -> Result<Order, Box<Failure>> {
     let fields = Fields::of(Tool::Sql, &call.config)?;
     let Some(query) = fields.text("query")? else { return Err(invalid("sql needs `query`, a statement")) };
     let params = match fields.given("params") {
@@ -62,7 +62,7 @@ fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
                 config.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
             ));
         }
-        Some(("database", _)) => Some(place(fields.text("database")?.unwrap_or_default(), desk)?),
+        Some(("database", _)) => Some(place(fields.text("database")?.unwrap_or_default(), cx)?),
         _ => None,
     };
     let tables = fields.map("tables")?.cloned().unwrap_or_default();
@@ -98,21 +98,21 @@ fn refused(name: &str) -> Option<String> {
 }
 
 /// Returns a path inside the folder of the tenant's databases, for every name.
-fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
+fn place(name: String, cx: &ToolContext) -> Result<Database, Box<Failure>> {
     if let Some(why) = refused(&name) {
         return Err(invalid(format!("the name in `database` of sql {why}: `{}`", shown(&name))));
     }
-    match &desk.kit.databases {
+    match &cx.kit.databases {
         Some(folder) => {
-            let folder = folder.join(&desk.node(Tool::Sql.kind())?.work().tenant);
-            Ok(Database { folder, name, quota: desk.kit.database_quota })
+            let folder = folder.join(&cx.node(Tool::Sql.kind())?.work().tenant);
+            Ok(Database { folder, name, quota: cx.kit.database_quota })
         }
         None => Err(invalid("this worker keeps no databases of nodes; give `tables`, or a `connection`")),
     }
 }
 
 /// Runs the statement in its own process, because it is written by a tenant.
-async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+async fn sqlite(statement: Statement, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let file_bytes = match &statement.database {
         None => Some(0),
         Some(database) => database.quota.each.map(|each| each.saturating_mul(FILE_BYTES_FACTOR)),
@@ -124,9 +124,9 @@ async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, 
         time: STATEMENT_TIME + TO_END,
         result_bytes_max: ROWS_BYTES_MAX,
     };
-    let rows = desk.compute(Job::Sql(statement), &bounds, halt).await?;
+    let rows = cx.compute(Job::Sql(statement), &bounds, halt).await?;
     let too_large = |error| failure(codes::RESULT_TOO_LARGE, format!("the rows cannot be kept: {error}"));
-    desk.share.parse(rows).await.map_err(too_large)
+    cx.share.parse(rows).await.map_err(too_large)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use windlass_protocol::Failure;
 
-/// Of each fuzzer.
+/// Default time of each fuzzer.
 const SECONDS: u64 = 10;
 
 /// A process may have this beyond its limit: the program and its allocator are mapped before the limit is set.
@@ -29,7 +29,7 @@ const PROGRAM_KIB: u64 = 96 * 1024;
 /// The process notices its own limits; this is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at the memory of the processes.
+/// Pause between two measurements of the memory of the processes.
 const LOOK: Duration = Duration::from_millis(5);
 
 fn number(name: &str, default: u64) -> u64 {

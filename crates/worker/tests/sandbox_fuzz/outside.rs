@@ -1,4 +1,4 @@
-//! What a statement must not touch: other files, and the state of its database.
+//! Data that a statement must not touch: other files, and the state of its database.
 
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl Surroundings {
         self.root.path().join("other/own.db").display().to_string()
     }
 
-    /// What is wrong after a statement, or None.
+    /// Returns what is wrong after a statement, or None.
     pub(super) fn wrong(&self) -> Option<String> {
         let mut now = files_of(self.root.path());
         let own =

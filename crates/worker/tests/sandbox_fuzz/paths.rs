@@ -117,7 +117,7 @@ fn data(random: &mut Random) -> Value {
     }
 }
 
-/// What the library finds, or none of the paths are read by it.
+/// Returns what the library finds; fails if it cannot parse one of the paths.
 fn found(paths: Vec<String>, data: Value) -> Result<Vec<u8>, String> {
     let found = move || {
         let paths: Vec<JsonPath> = paths

@@ -19,7 +19,7 @@ const BOUNDS: Bounds = Bounds {
 /// Statements on one database, before the next one is made.
 const STATEMENTS: usize = 60;
 
-/// What a statement may fail with. Anything else, a crash among them, is a defect.
+/// Codes with which a statement may fail. Any other end, such as a crash, is a defect.
 const CODES: [&str; 9] = [
     "DB_SYNTAX",
     "DB_STATEMENT",

@@ -12,7 +12,7 @@ use windlass_worker::session::{CallId, Input, Output};
 
 /// Longer than anything is on its way, shorter than a lease.
 const DELAY_MAX_MS: u64 = 4_000;
-/// How long a process takes to die beyond its grace.
+/// Time that a process takes to end beyond its grace.
 const DYING_MS: u64 = 500;
 
 struct Chance(u64);
@@ -29,7 +29,7 @@ enum Sent {
     ToWorker(Input),
 }
 
-/// What happens when: (time, order of sending).
+/// Messages by (time of arrival, order of sending).
 type Agenda = BTreeMap<(u64, u64), Sent>;
 
 struct World {
@@ -38,14 +38,14 @@ struct World {
     agenda: Agenda,
     count: u64,
     last_answer_at: u64,
-    /// Of units that were given out: when the lease ends.
+    /// End of the lease of each dispatched unit.
     leases: BTreeMap<Unit, u64>,
     registration: u64,
     next_run: u64,
     fences: BTreeMap<u64, u64>,
     reported: BTreeSet<u64>,
     started: BTreeSet<Unit>,
-    /// In the worker: when its processes are gone at the latest, if it was ordered to stop.
+    /// Units in the worker, and the latest end of their processes if they were ordered to stop.
     running: BTreeMap<Unit, Option<u64>>,
 }
 
@@ -72,7 +72,7 @@ impl World {
         self.agenda.insert((at, self.count), sent);
     }
 
-    /// To the worker: lost, doubled or late, but in order.
+    /// Sends an input to the worker: lost, duplicated or late, but in order.
     fn answer(&mut self, input: &Input) {
         for _ in 0..[1, 1, 1, 0, 2][self.chance.below(5) as usize] {
             let at = self.now + self.chance.below(DELAY_MAX_MS);

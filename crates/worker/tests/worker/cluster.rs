@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Cluster {
     pub port: u16,
     pub sockets: PathBuf,
-    /// Its input is held open as long as the test program lives. However that ends, the server and its files end with it.
+    /// Process whose standard input is open as long as the test program lives. However the program ends, the server and its
+    /// files are removed.
     _keeper: Child,
 }
 
@@ -135,7 +136,7 @@ fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// On the path, or where Debian puts each version.
+/// Returns the folder of the programs: on the path, or where Debian installs each version.
 fn binaries() -> PathBuf {
     let debian = fs::read_dir("/usr/lib/postgresql")
         .into_iter()

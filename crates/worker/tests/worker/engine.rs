@@ -41,7 +41,7 @@ pub struct Engine {
     rules: Arc<WorkerRules>,
 }
 
-/// What the engine holds for units, by tenant.
+/// Data that the engine stores for units, by tenant.
 #[derive(Default)]
 struct Stored {
     /// Tenant and workflow of every unit that was ordered.
@@ -204,7 +204,7 @@ fn open_secret(tenant: &str, name: &str) -> ResourceReply {
 }
 
 impl Shop {
-    /// May reach this machine.
+    /// Opens a shop whose steps may reach this machine.
     pub fn open() -> Shop {
         Shop::reaching(Egress { allow_private: true, allow: vec![] })
     }
@@ -265,7 +265,7 @@ impl Shop {
         bytes
     }
 
-    /// Up to the report. Checkpoints are accepted.
+    /// Waits for the report; checkpoints are accepted.
     pub fn finished(&self) -> Finished {
         let (mut lines, mut progress) = (Vec::new(), Vec::new());
         loop {
@@ -288,7 +288,7 @@ impl Shop {
         self.finished()
     }
 
-    /// Nothing is heard any more once the pool is gone.
+    /// Shuts the pool down; nothing is received after that.
     pub fn shut_down(mut self) -> Vec<Heard> {
         self.pool.take().unwrap().shutdown();
         *self.engine.heard.lock().unwrap() = None;

@@ -15,7 +15,7 @@ fn long(n: u64) -> Value {
     json!({ "n": n, "text": "x".repeat(INLINE_BYTES) })
 }
 
-/// What a run says, where everything that is referred to must have been kept before.
+/// Calls of a run, which checks that everything a call refers to was stored before.
 #[derive(Default)]
 struct Transcript {
     kept: BTreeMap<String, Vec<u8>>,

@@ -206,7 +206,7 @@ fn agent(server: &Server, more: Value) -> Work {
     work
 }
 
-/// What came up to the report: calls are answered by `engine`, checkpoints are accepted.
+/// Returns the calls up to the report: `engine` answers them, checkpoints are accepted.
 fn follow(
     shop: &Shop,
     mut engine: impl FnMut(&AgentCall) -> Option<AgentAnswer>,
@@ -304,7 +304,7 @@ fn wfl_21_an_agent_runs_nodes_and_sees_their_results_until_it_is_done() {
         [json!({ "status": "completed", "output": { "n": 7 } }), json!({ "status": "cancelled" })]
     );
     let third = results(&body_of(&server));
-    assert!(third[2]["reason"].as_str().unwrap().contains("no JSON object"), "{third:?}");
+    assert!(third[2]["reason"].as_str().unwrap().contains("not a JSON object"), "{third:?}");
     assert!(third[3]["reason"].as_str().unwrap().contains("no tool `nothing`"), "{third:?}");
     assert_eq!(third[4], json!({ "status": "done" }));
 }

@@ -252,7 +252,7 @@ fn wfl_23_wfl_24_results_and_failures_follow_the_contract_in_both_languages() {
         failed(
             "validation",
             "RESULT_NOT_JSON",
-            "`n` of the result is a BigInt; return it as a text with String()",
+            "`n` of the result is a BigInt; return it as a string with String()",
             Value::Null,
         ),
     );

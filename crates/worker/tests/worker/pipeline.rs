@@ -38,7 +38,7 @@ pub fn work(spec: Value) -> Work {
     }
 }
 
-/// What calls come to, in order: `{"ok": …}` or `{"code": …}` with a class; further fields are facts.
+/// Parses the result of a call: `{"ok": …}` or `{"code": …}` with a class; further fields are facts.
 pub fn called(answer: &Value) -> CallResult {
     let text = |key: &str| answer[key].as_str().unwrap_or("unknown").to_owned();
     let outcome = match answer.get("ok") {

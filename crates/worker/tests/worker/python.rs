@@ -133,18 +133,27 @@ fn rules_see_the_exception_and_whether_another_try_may_help() {
 #[test]
 fn a_result_that_is_no_json_is_named() {
     let message = |code: &str| run(json!({ "code": code })).failure().message.clone();
-    assert_eq!(message("result = {1, 2}"), "`result` is of type `set`, which is no JSON; convert it first");
+    assert_eq!(
+        message("result = {1, 2}"),
+        "`result` is of type `set`, which is not a JSON type; convert it first"
+    );
     assert_eq!(
         message("import datetime\nresult = {'when': [datetime.date(2024, 1, 1)]}"),
-        "`result.when[0]` is of type `datetime.date`, which is no JSON; convert it first"
+        "`result.when[0]` is of type `datetime.date`, which is not a JSON type; convert it first"
     );
     assert_eq!(message("result = float('nan')"), "`result` is nan, and JSON has no such number");
     assert_eq!(
         message("result = 2 ** 64"),
-        "`result` is an integer beyond 64 bits; return it as a text with str()"
+        "`result` is an integer beyond 64 bits; return it as a string with str()"
     );
-    assert_eq!(message("result = {(1, 2): 3}"), "`result` has a key of type `tuple`; keys of JSON are texts");
-    assert_eq!(message("result = '\\ud800'"), "`result` is a text with lone surrogates, which is no JSON");
+    assert_eq!(
+        message("result = {(1, 2): 3}"),
+        "`result` has a key of type `tuple`; keys of JSON objects are strings"
+    );
+    assert_eq!(
+        message("result = '\\ud800'"),
+        "`result` is a string with lone surrogates, which JSON cannot represent"
+    );
     assert!(message("result = []\nresult.append(result)").contains("nested deeper than 100 levels"));
     assert!(message("result = 'x' * (129 << 20)").contains("128 MiB is the maximum"));
 }

@@ -64,7 +64,7 @@ fn trace(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
     lines
 }
 
-/// As a stored cursor comes back: through text.
+/// Returns the work with a stored cursor, converted to text and back.
 fn at(work: &Work, cursor: Value) -> Work {
     let stored = serde_json::from_str(&cursor.to_string()).unwrap();
     Work { cursor: Some(Arc::new(stored)), ..work.clone() }

@@ -31,7 +31,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// No bytes at all mean that the server waits until the other side hangs up.
+    /// Starts a server. If `answer` returns no bytes, the server waits until the client disconnects.
     pub fn start(answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -84,12 +84,12 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
 
 const Line = memo(function Line({ row, shown, now, choose }: { row: Row; shown: Span; now: number; choose: (id: string) => void }) {
   const total = row.segments.reduce((sum, { from, to = now }) => sum + (to - from), 0);
-  const told = row.segments.map(({ what, kind, from, to = now }) => `${what}: ${LEGEND[kind]}, ${duration(to - from)}`).join('; ');
+  const description = row.segments.map(({ what, kind, from, to = now }) => `${what}: ${LEGEND[kind]}, ${duration(to - from)}`).join('; ');
   return (
     <div className="line-row">
       <RowName row={row} choose={choose} />
       <div className="track">
-        <svg width="100%" height="18" role="img" aria-label={told}>
+        <svg width="100%" height="18" role="img" aria-label={description}>
           {row.segments.map((segment, place) => (
             <Bar key={place} segment={segment} shown={shown} now={now} />
           ))}

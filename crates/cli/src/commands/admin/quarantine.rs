@@ -9,7 +9,7 @@ use crate::progress::say;
 use crate::{format, ids};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
+use windlass_engine::{EngineAnswer, Fatal, Folder, Now, give_alone};
 use windlass_kernel::{
     Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState, any_of, codes,
 };
@@ -166,14 +166,14 @@ fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
     let input = (Input::Cancel(cancel), Some(Box::new(held.audit("execution.cancel"))));
     let at = Now { wall: now(), steady: 0 };
     match give_alone(&mut held.store, held.execution, input, (seed(), at)) {
-        Ok(Answer::Accepted) => {
+        Ok(EngineAnswer::Accepted) => {
             let entry = Entry::Released { execution: held.execution };
             held.store.write(&[Write::Entry(Box::new(entry))])?;
             say(&format!("{shown} is cancelled"));
             Ok(())
         }
-        Ok(Answer::Refused(refusal)) => anyhow::bail!("{shown} cannot be cancelled: {refusal}"),
-        Ok(any_of![Answer: Defined Started Rested Reply Kept Load Group Stopping]) => {
+        Ok(EngineAnswer::Refused(refusal)) => anyhow::bail!("{shown} cannot be cancelled: {refusal}"),
+        Ok(any_of![EngineAnswer: Defined Started Rested Reply Kept Load Group Stopping]) => {
             anyhow::bail!("{shown} cannot be cancelled: the engine returned an unexpected answer")
         }
         Err(Fatal::Store(error @ (StoreError::Undecodable(_) | StoreError::Unreadable { .. }))) => {

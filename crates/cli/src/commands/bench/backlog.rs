@@ -2,14 +2,14 @@
 
 use super::figures::rate;
 use super::load::start_of;
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::{Rig, Setup};
 use super::verify::Expected;
 use super::{Site, chain, nets};
 use anyhow::bail;
 use crossbeam_channel::bounded;
 use std::time::Instant;
-use windlass_engine::Answer;
+use windlass_engine::EngineAnswer;
 use windlass_kernel::ExecutionId;
 use windlass_store::DefinitionId;
 
@@ -18,7 +18,7 @@ const NAP_MS: u64 = 30 * 24 * 3_600 * 1_000;
 /// Maximum number of starts in flight.
 const WINDOW: usize = 2_048;
 
-pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn backlog(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let rig = site.rig(Setup::default())?;
     let definition = rig.define("chain", nets::chain(chain::STEPS)?)?;
     let nap = rig.define("nap", nets::nap(NAP_MS)?)?;
@@ -27,9 +27,9 @@ pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let waiting = wait_many(site, &rig, nap)?;
     let filled = rate(waiting.len() as u64, began.elapsed());
-    let (outcome, driven) = chain::measure(site, &rig, definition, Outcome::new("backlog", site))?;
+    let (result, driven) = chain::measure(site, &rig, definition, BenchResult::new("backlog", site))?;
     let loaded = rate(driven.executions.len() as u64, driven.wall);
-    let outcome = outcome
+    let result = result
         .figure("alone_steps_per_s", alone * f64::from(chain::STEPS))
         .figure("alone_p99_ms", before.latencies.percentile_ms(0.99))
         .figure("ratio", loaded / alone)
@@ -41,7 +41,7 @@ pub fn backlog(site: &Site<'_>) -> anyhow::Result<Outcome> {
         Expected::completed(driven.executions, steps),
         Expected::waiting(waiting),
     ];
-    site.finish(rig, outcome, &expected)
+    site.finish(rig, result, &expected)
 }
 
 /// Starts executions that only wait. Each start is answered after it is on disk.
@@ -59,7 +59,7 @@ fn wait_many(site: &Site<'_>, rig: &Rig, nap: DefinitionId) -> anyhow::Result<Ve
     let mut waiting = Vec::with_capacity(count);
     while waiting.len() < count {
         match answered.recv()? {
-            Answer::Started(id) => waiting.push(id),
+            EngineAnswer::Started(id) => waiting.push(id),
             other => bail!("an execution was not started: {other:?}"),
         }
         if waiting.len() + WINDOW <= count {

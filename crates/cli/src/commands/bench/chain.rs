@@ -2,7 +2,7 @@
 
 use super::figures::{ms, rate};
 use super::load::{Driven, Load, Until};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::{Rig, Setup};
 use super::verify::Expected;
 use super::{Site, nets};
@@ -16,36 +16,36 @@ const FILLING: usize = 512;
 /// Bytes of one output in `payload`.
 const PAYLOAD: usize = 4 * 1_024;
 
-pub fn chain(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn chain(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let rig = site.rig(Setup::default())?;
     let definition = rig.define("chain", nets::chain(STEPS)?)?;
-    let (outcome, driven) = measure(site, &rig, definition, Outcome::new("chain", site))?;
+    let (result, driven) = measure(site, &rig, definition, BenchResult::new("chain", site))?;
     let mut expected = vec![Expected::completed(driven.executions.clone(), STEPS.into())];
-    let outcome = match site.bench.stored {
-        Some(stored) => after_storing(site, &rig, definition, stored, outcome, (&driven, &mut expected))?,
-        None => outcome,
+    let result = match site.bench.stored {
+        Some(stored) => after_storing(site, &rig, definition, stored, result, (&driven, &mut expected))?,
+        None => result,
     };
-    site.finish(rig, outcome, &expected)
+    site.finish(rig, result, &expected)
 }
 
-pub fn payload(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn payload(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let output = json!({ "ok": true, "text": text_of(PAYLOAD) });
     let rig = site.rig(Setup { output, ..Setup::default() })?;
     let definition = rig.define("payload", nets::chain(STEPS)?)?;
-    let outcome = Outcome::new("payload", site).condition("output_bytes", PAYLOAD);
-    let (outcome, driven) = measure(site, &rig, definition, outcome)?;
-    site.finish(rig, outcome, &[Expected::completed(driven.executions, STEPS.into())])
+    let result = BenchResult::new("payload", site).condition("output_bytes", PAYLOAD);
+    let (result, driven) = measure(site, &rig, definition, result)?;
+    site.finish(rig, result, &[Expected::completed(driven.executions, STEPS.into())])
 }
 
-pub fn single(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn single(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let rig = site.rig(Setup::default())?;
     let definition = rig.define("single", nets::chain(1)?)?;
     let until = Until::Seconds(site.bench.seconds);
     site.progress.phase("single");
     let driven = Load { definition, concurrency: 1, until, steps: 1 }.drive(&rig, &site.progress)?;
-    let outcome = with_figures(Outcome::new("single", site), &driven, 1, &rig);
-    let outcome = outcome.condition("seconds", site.bench.seconds).condition("concurrency", 1);
-    site.finish(rig, outcome, &[Expected::completed(driven.executions, 1)])
+    let result = with_figures(BenchResult::new("single", site), &driven, 1, &rig);
+    let result = result.condition("seconds", site.bench.seconds).condition("concurrency", 1);
+    site.finish(rig, result, &[Expected::completed(driven.executions, 1)])
 }
 
 /// Builds the chains that the command line requests.
@@ -53,13 +53,13 @@ pub fn measure(
     site: &Site<'_>,
     rig: &Rig,
     definition: DefinitionId,
-    outcome: Outcome,
-) -> anyhow::Result<(Outcome, Driven)> {
+    result: BenchResult,
+) -> anyhow::Result<(BenchResult, Driven)> {
     let (seconds, concurrency) = (site.bench.seconds, usize::from(site.bench.concurrency));
     let driven = drive(site, rig, definition)?;
-    let outcome = with_figures(outcome, &driven, STEPS, rig);
-    let outcome = outcome.condition("seconds", seconds).condition("concurrency", concurrency);
-    Ok((outcome.condition("steps_per_execution", STEPS), driven))
+    let result = with_figures(result, &driven, STEPS, rig);
+    let result = result.condition("seconds", seconds).condition("concurrency", concurrency);
+    Ok((result.condition("steps_per_execution", STEPS), driven))
 }
 
 pub fn drive(site: &Site<'_>, rig: &Rig, definition: DefinitionId) -> anyhow::Result<Driven> {
@@ -71,10 +71,10 @@ pub fn drive(site: &Site<'_>, rig: &Rig, definition: DefinitionId) -> anyhow::Re
     Load { definition, concurrency, until, steps: STEPS.into() }.drive(rig, &site.progress)
 }
 
-fn with_figures(outcome: Outcome, driven: &Driven, steps: u32, rig: &Rig) -> Outcome {
+fn with_figures(result: BenchResult, driven: &Driven, steps: u32, rig: &Rig) -> BenchResult {
     let executions = driven.executions.len() as u64;
     let (step, sync) = (rig.notes().take_latencies(), rig.tally().take_latencies());
-    outcome
+    result
         .figure("steps_per_s", rate(executions * u64::from(steps), driven.wall))
         .figure("executions_per_s", rate(executions, driven.wall))
         .figure("p50_ms", driven.latencies.percentile_ms(0.5))
@@ -96,9 +96,9 @@ fn after_storing(
     rig: &Rig,
     definition: DefinitionId,
     stored: usize,
-    outcome: Outcome,
+    result: BenchResult,
     (before, expected): (&Driven, &mut Vec<Expected>),
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<BenchResult> {
     site.progress.phase("storing");
     let missing = Until::Count(stored.saturating_sub(before.executions.len()));
     let filling = Load { definition, concurrency: FILLING, until: missing, steps: STEPS.into() };
@@ -108,7 +108,7 @@ fn after_storing(
     let held = before.executions.len() + filled.executions.len();
     expected.push(Expected::completed(filled.executions, STEPS.into()));
     expected.push(Expected::completed(after.executions, STEPS.into()));
-    Ok(outcome
+    Ok(result
         .condition("stored", held)
         .figure("stored_steps_per_s", rates[1] * f64::from(STEPS))
         .figure("stored_p99_ms", after.latencies.percentile_ms(0.99))

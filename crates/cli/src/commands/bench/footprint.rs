@@ -2,7 +2,7 @@
 
 use super::chain::{self, STEPS};
 use super::figures::{Latencies, ms};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::{Rig, Setup};
 use super::verify::Expected;
 use super::{Site, machine, nets};
@@ -18,11 +18,11 @@ const STARTS: usize = 9;
 /// Time after which a process is idle.
 const REST: Duration = Duration::from_secs(1);
 
-pub fn footprint(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn footprint(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     site.progress.phase("starting");
-    let mut outcome = Outcome::new("footprint", site);
+    let mut result = BenchResult::new("footprint", site);
     let (empty, idle) = starts(|at| site.folder.join(format!("empty-{at}")))?;
-    outcome = outcome
+    result = result
         .figure("ready_ms", empty.percentile_ms(0.5))
         .figure("ready_max_ms", empty.percentile_ms(1.0))
         .figure("idle_mb", idle as f64 / 1e6)
@@ -33,22 +33,22 @@ pub fn footprint(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let driven = chain::drive(site, &rig, definition)?;
     let steps = driven.executions.len() as u64 * u64::from(STEPS);
     let open = size(site.folder)?;
-    outcome = outcome
+    result = result
         .figure("open_bytes_per_step", open as f64 / steps as f64)
         .count("executions", driven.executions.len())
         .count("steps", steps)
         .condition("seconds", site.bench.seconds);
-    let outcome = site.finish(rig, outcome, &[Expected::completed(driven.executions, STEPS.into())])?;
+    let result = site.finish(rig, result, &[Expected::completed(driven.executions, STEPS.into())])?;
     let closed = size(site.folder)?;
-    let outcome = outcome.figure("bytes_per_step", closed as f64 / steps as f64);
-    let outcome = match (before, machine::bytes_written()) {
+    let result = result.figure("bytes_per_step", closed as f64 / steps as f64);
+    let result = match (before, machine::bytes_written()) {
         (Some(before), Some(after)) => {
-            outcome.figure("device_bytes_per_step", after.saturating_sub(before) as f64 / steps as f64)
+            result.figure("device_bytes_per_step", after.saturating_sub(before) as f64 / steps as f64)
         }
-        _ => outcome,
+        _ => result,
     };
     let (full, idle) = starts(|_| site.folder.to_owned())?;
-    Ok(outcome.figure("ready_stored_ms", full.percentile_ms(0.5)).figure("idle_stored_mb", idle as f64 / 1e6))
+    Ok(result.figure("ready_stored_ms", full.percentile_ms(0.5)).figure("idle_stored_mb", idle as f64 / 1e6))
 }
 
 /// Times from the start of a process to its first answer, and the memory of the last one at rest.

@@ -2,7 +2,7 @@
 
 use super::figures::{Latencies, ms, rate};
 use super::load::{Load, Until};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::{Rig, Setup};
 use super::rounds::middle;
 use super::verify::Expected;
@@ -15,7 +15,7 @@ const WAITING: u32 = 10_000;
 /// Steps of the chain in the same execution.
 const STEPS: u32 = 1_000;
 
-pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn gates(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let rig = site.rig(Setup { keeps_moments: true, ..Setup::default() })?;
     let nets = [nets::chain_with_gate(0, STEPS)?, nets::chain_with_gate(WAITING, STEPS)?];
     let [alone, loaded] = nets;
@@ -28,7 +28,7 @@ pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
         without.add(site, &rig, alone)?;
         with.add(site, &rig, loaded)?;
     }
-    let outcome = Outcome::new("gates", site)
+    let result = BenchResult::new("gates", site)
         .figure("alone_steps_per_s", without.rate())
         .figure("steps_per_s", with.rate())
         .figure("alone_step_p50_ms", without.steps.percentile_ms(0.5))
@@ -40,7 +40,7 @@ pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
         .condition("steps_per_execution", STEPS)
         .count("rounds", with.walls.len());
     let executions = without.executions.into_iter().chain(with.executions).collect();
-    site.finish(rig, outcome, &[Expected::completed(executions, STEPS.into())])
+    site.finish(rig, result, &[Expected::completed(executions, STEPS.into())])
 }
 
 #[derive(Default)]

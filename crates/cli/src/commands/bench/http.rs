@@ -2,7 +2,7 @@
 
 use super::Site;
 use super::figures::{Latencies, ms, rate};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use anyhow::{Context, bail, ensure};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -27,16 +27,16 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 /// Time after which unfinished executions are an error.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-pub fn http(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn http(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let server = Server::start(site)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(measure(site, &server));
+    let result = runtime.block_on(measure(site, &server));
     // The rest of the queue is not measured.
     drop(server);
-    outcome
+    result
 }
 
-async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
+async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<BenchResult> {
     let owner = server.client(&server.token);
     let one_step = owner.upload(ONE_STEP).await?;
     let connections = usize::from(site.bench.concurrency);
@@ -50,7 +50,7 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
     let all_ended = owner.all_completed(started.count + most.count).await?;
     let other = server.client(&owner.tenant("other").await?);
     let fair = fairness(site, &owner, &other).await?;
-    Ok(Outcome::new("http", site)
+    Ok(BenchResult::new("http", site)
         .figure("starts_per_s", rate(started.count, started.took))
         .figure("executions_per_s", rate(started.count, took))
         .figure("p50_ms", started.latencies.percentile_ms(0.5))

@@ -3,7 +3,7 @@
 
 use super::commits::Chains;
 use super::figures::{Latencies, rate};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::now;
 use super::verify::{self, Expected};
 use super::{Site, chain, nets};
@@ -33,34 +33,34 @@ struct Reached {
     batches: Latencies,
 }
 
-pub fn limit(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn limit(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let net = Arc::new(nets::chain(chain::STEPS)?);
     let mut store = Sqlite::open(&Folder::store(site.folder))?;
     define(&mut store, &net)?;
-    let mut outcome = Outcome::new("limit", site).condition("seconds", site.bench.seconds);
+    let mut result = BenchResult::new("limit", site).condition("seconds", site.bench.seconds);
     let (mut next, mut executions) = (1, Vec::new());
     for (size, prefix) in BATCHES {
         site.progress.phase("bytes to a file");
         let file = to_file(site, &net, size)?;
         site.progress.phase("rows to the store");
         let stored = to_store(site, &net, size, &mut store, &mut next)?;
-        outcome = with_figures(outcome, &format!("{prefix}file"), &file);
-        outcome = with_figures(outcome, &format!("{prefix}store"), &stored);
+        result = with_figures(result, &format!("{prefix}file"), &file);
+        result = with_figures(result, &format!("{prefix}store"), &stored);
     }
     executions.extend((1..next).map(ExecutionId));
     drop(store);
-    let outcome = outcome.condition("commits_per_sync", BATCHES[0].0);
+    let result = result.condition("commits_per_sync", BATCHES[0].0);
     if !site.bench.verifies() {
-        return Ok(outcome);
+        return Ok(result);
     }
     site.progress.phase("verifying");
     let expected = Expected::completed(executions, chain::STEPS.into());
     let verified = verify::verify(site.folder, &[expected], &site.progress)?;
-    Ok(outcome.verified(&verified))
+    Ok(result.verified(&verified))
 }
 
-fn with_figures(outcome: Outcome, what: &str, reached: &Reached) -> Outcome {
-    outcome
+fn with_figures(result: BenchResult, what: &str, reached: &Reached) -> BenchResult {
+    result
         .figure(&format!("{what}_steps_per_s"), rate(reached.steps, reached.took))
         .figure(&format!("{what}_bytes_per_step"), reached.bytes as f64 / reached.steps.max(1) as f64)
         .figure(&format!("{what}_p50_ms"), reached.batches.percentile_ms(0.5))

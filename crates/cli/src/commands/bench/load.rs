@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Request, Start};
+use windlass_engine::{EngineAnswer, Request, Start};
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::DefinitionId;
 
@@ -78,8 +78,8 @@ struct Driver<'r> {
 }
 
 enum Answered {
-    Started(Answer),
-    Rested(ExecutionId, Answer),
+    Started(EngineAnswer),
+    Rested(ExecutionId, EngineAnswer),
 }
 
 impl Driver<'_> {
@@ -118,11 +118,11 @@ impl Driver<'_> {
 
     fn take(&mut self, place: usize, answered: Answered) -> anyhow::Result<()> {
         match answered {
-            Answered::Started(Answer::Started(id)) => {
+            Answered::Started(EngineAnswer::Started(id)) => {
                 self.executions.push(id);
                 self.wait_for(place, id);
             }
-            Answered::Rested(_, Answer::Rested(Phase::Ended(Outcome::Completed))) => {
+            Answered::Rested(_, EngineAnswer::Rested(Phase::Ended(Outcome::Completed))) => {
                 self.latencies.push(self.asked[place].elapsed());
                 self.running -= 1;
                 self.start(place);

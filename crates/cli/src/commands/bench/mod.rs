@@ -12,8 +12,8 @@ mod limit;
 mod load;
 mod machine;
 mod nets;
-mod outcome;
 mod progress;
+mod result;
 mod rig;
 mod rounds;
 mod schedules;
@@ -24,8 +24,8 @@ mod worker;
 mod workers;
 
 use anyhow::Context;
-use outcome::Outcome;
 use progress::Progress;
+use result::BenchResult;
 use rig::{Rig, Setup};
 use serde_json::{Map, Value};
 use std::io::Write;
@@ -131,8 +131,8 @@ impl Bench {
             Name::Ready => footprint::ready(self.data.as_deref().context("--data is missing")?)?,
             Name::All => self.run_all()?,
             name => {
-                let outcome = self.measure(name)?;
-                self.print(&outcome)?;
+                let result = self.measure(name)?;
+                self.print(&result)?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -141,22 +141,22 @@ impl Bench {
     fn run_all(&self) -> anyhow::Result<()> {
         let mut all = Map::new();
         for name in ALL {
-            let outcome = self.measure(name)?;
+            let result = self.measure(name)?;
             if self.json {
-                all.insert(outcome.name.to_owned(), outcome.json());
+                all.insert(result.name.to_owned(), result.json());
             } else {
-                self.print(&outcome)?;
+                self.print(&result)?;
             }
         }
         if self.json { Ok(writeln!(std::io::stdout(), "{}", Value::Object(all))?) } else { Ok(()) }
     }
 
-    fn print(&self, outcome: &Outcome) -> anyhow::Result<()> {
-        let text = if self.json { outcome.json().to_string() } else { outcome.table() };
+    fn print(&self, result: &BenchResult) -> anyhow::Result<()> {
+        let text = if self.json { result.json().to_string() } else { result.table() };
         Ok(writeln!(std::io::stdout(), "{text}")?)
     }
 
-    fn measure(&self, name: Name) -> anyhow::Result<Outcome> {
+    fn measure(&self, name: Name) -> anyhow::Result<BenchResult> {
         let folder = self.folder()?;
         let site = Site { bench: self, folder: folder.path(), progress: Progress::new() };
         let filesystem = machine::filesystem(site.folder);
@@ -195,7 +195,7 @@ struct Site<'b> {
 }
 
 impl Site<'_> {
-    fn measure(&self, name: Name) -> anyhow::Result<Outcome> {
+    fn measure(&self, name: Name) -> anyhow::Result<BenchResult> {
         match name {
             Name::Chain => chain::chain(self),
             Name::Payload => chain::payload(self),
@@ -219,19 +219,19 @@ impl Site<'_> {
     }
 
     /// Ends the run, and compares its results with the expected ones.
-    fn finish(&self, rig: Rig, outcome: Outcome, expected: &[Expected]) -> anyhow::Result<Outcome> {
+    fn finish(&self, rig: Rig, result: BenchResult, expected: &[Expected]) -> anyhow::Result<BenchResult> {
         let tally = rig.tally().clone();
         self.progress.phase("closing");
         rig.close()?;
-        let mut outcome = outcome.counted(&tally);
+        let mut result = result.counted(&tally);
         if let Some(trace) = &tally.trace {
-            outcome = outcome.traced(&trace.findings())?;
+            result = result.traced(&trace.findings())?;
         }
         if self.bench.verifies() {
             self.progress.phase("verifying");
             let verified = verify::verify(self.folder, expected, &self.progress)?;
-            outcome = outcome.verified(&verified);
+            result = result.verified(&verified);
         }
-        Ok(outcome)
+        Ok(result)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use windlass_engine::{Answer, Engine, Folder, Handle, Request};
+use windlass_engine::{Engine, EngineAnswer, Folder, Handle, Request};
 use windlass_kernel::{Millis, Net};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Definition, DefinitionId, StoredManifest, Target, Tenant};
@@ -85,7 +85,7 @@ impl Rig {
             author: None,
         };
         match self.handle().call(Request::Define(Box::new(definition))) {
-            Some(Answer::Defined { id, .. }) => Ok(id),
+            Some(EngineAnswer::Defined { id, .. }) => Ok(id),
             other => bail!("the engine did not take the definition: {other:?}"),
         }
     }

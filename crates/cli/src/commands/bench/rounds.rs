@@ -2,7 +2,7 @@
 
 use super::figures::{ms, rate};
 use super::load::{Load, Until};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::rig::Setup;
 use super::verify::Expected;
 use super::{Site, nets};
@@ -21,15 +21,15 @@ struct Large {
     compared: Option<usize>,
 }
 
-pub fn fanout(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn fanout(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     run(site, Large { name: "fanout", net: nets::fan(WIDTH)?, steps: WIDTH + 1, compared: None })
 }
 
-pub fn long(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn long(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     run(site, Large { name: "long", net: nets::chain(LENGTH)?, steps: LENGTH, compared: Some(500) })
 }
 
-pub fn looped(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn looped(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     run(site, Large { name: "loop", net: nets::looped(TIMES)?, steps: TIMES, compared: Some(500) })
 }
 
@@ -40,7 +40,7 @@ struct Round {
     ratio: Option<f64>,
 }
 
-fn run(site: &Site<'_>, large: Large) -> anyhow::Result<Outcome> {
+fn run(site: &Site<'_>, large: Large) -> anyhow::Result<BenchResult> {
     let rig = site.rig(Setup { keeps_moments: large.compared.is_some(), ..Setup::default() })?;
     let definition = rig.define(large.name, large.net)?;
     site.progress.phase(large.name);
@@ -57,14 +57,14 @@ fn run(site: &Site<'_>, large: Large) -> anyhow::Result<Outcome> {
         rounds.push(Round { wall: driven.wall, ratio });
         executions.extend(driven.executions);
     }
-    let outcome = with_figures(Outcome::new(large.name, site), &rounds, steps, large.compared);
-    site.finish(rig, outcome, &[Expected::completed(executions, steps)])
+    let result = with_figures(BenchResult::new(large.name, site), &rounds, steps, large.compared);
+    site.finish(rig, result, &[Expected::completed(executions, steps)])
 }
 
-fn with_figures(outcome: Outcome, rounds: &[Round], steps: u64, compared: Option<usize>) -> Outcome {
+fn with_figures(result: BenchResult, rounds: &[Round], steps: u64, compared: Option<usize>) -> BenchResult {
     let walls: Vec<f64> = rounds.iter().map(|round| ms(round.wall)).collect();
     let wall = middle(&walls);
-    let outcome = outcome
+    let result = result
         .figure("wall_ms", wall)
         .figure("first_wall_ms", walls[0])
         .figure("max_wall_ms", walls.iter().copied().fold(0.0, f64::max))
@@ -75,9 +75,9 @@ fn with_figures(outcome: Outcome, rounds: &[Round], steps: u64, compared: Option
     let ratios: Vec<f64> = rounds.iter().filter_map(|round| round.ratio).collect();
     match compared {
         Some(compared) => {
-            outcome.figure("last_to_first", middle(&ratios)).condition("steps_compared", compared)
+            result.figure("last_to_first", middle(&ratios)).condition("steps_compared", compared)
         }
-        None => outcome,
+        None => result,
     }
 }
 

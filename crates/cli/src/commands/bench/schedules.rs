@@ -2,7 +2,7 @@
 
 use super::figures::{Latencies, ms};
 use super::http::{Api, ONE_STEP, Server};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use super::{Site, machine};
 use anyhow::{Context, bail, ensure};
 use jiff::{SignedDuration, Timestamp};
@@ -23,13 +23,13 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// Runs of one page.
 const PAGE: usize = 200;
 
-pub fn schedules(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn schedules(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let server = Server::start(site)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(site, &server))
 }
 
-async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
+async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<BenchResult> {
     let (owner, count) = (server.client(&server.token), usize::try_from(site.bench.schedules)?);
     let workflow = owner.upload(ONE_STEP).await?;
     site.progress.phase("creating schedules");
@@ -49,7 +49,7 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
     let runs = await_runs(&owner, due.len()).await?;
     let lags = lags(&runs, at)?;
     let verified = check(&runs, due)?;
-    Ok(Outcome::new("schedules", site)
+    Ok(BenchResult::new("schedules", site)
         .figure("idle_cpu_percent", idle * 100.0)
         .figure("start_p50_ms", lags.percentile_ms(0.5))
         .figure("start_p99_ms", lags.percentile_ms(0.99))
@@ -124,7 +124,7 @@ async fn await_runs(owner: &Api, count: usize) -> anyhow::Result<Vec<Value>> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         tokio::time::sleep(ASK_EVERY).await;
-        if owner.measured("windlass_schedule_runs_total{outcome=\"succeeded\"}").await? >= count as u64 {
+        if owner.measured("windlass_schedule_runs_total{result=\"succeeded\"}").await? >= count as u64 {
             return read_runs(owner).await;
         }
     }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use windlass_engine::Answer;
+use windlass_engine::EngineAnswer;
 use windlass_kernel::{Event, ExecutionId};
 use windlass_protocol::{Order, Reply, Unit, Verdict};
 use windlass_store::{Applied, Commit, Write};
@@ -87,15 +87,15 @@ impl Trace {
     }
 
     /// Checks the answer that the execution began.
-    pub fn started(&self, answer: &Answer) {
-        if let Answer::Started(id) = answer {
+    pub fn started(&self, answer: &EngineAnswer) {
+        if let EngineAnswer::Started(id) = answer {
             self.lock_state().check("a start was answered", &[Fact::Created(*id)]);
         }
     }
 
     /// Checks the answer about the end of the execution.
-    pub fn rested(&self, id: ExecutionId, answer: &Answer) {
-        if matches!(answer, Answer::Rested(phase) if phase.is_ended()) {
+    pub fn rested(&self, id: ExecutionId, answer: &EngineAnswer) {
+        if matches!(answer, EngineAnswer::Rested(phase) if phase.is_ended()) {
             self.lock_state().check("an end was answered", &[Fact::Ended(id)]);
         }
     }
@@ -207,7 +207,7 @@ mod tests {
         }
 
         fn answer_first(&self) {
-            self.trace.started(&Answer::Started(ExecutionId(1)));
+            self.trace.started(&EngineAnswer::Started(ExecutionId(1)));
             let (step, path, spec) = (String::new(), Vec::new(), Arc::default());
             let (scope, cursor, timeout_ms) = (Scope::default(), None, None);
             let (tenant, workflow, debug) = ("default".to_owned(), None, false);
@@ -232,7 +232,7 @@ mod tests {
 
         fn answer_second(&self) {
             self.trace.judged(self.unit, &Reply::Verdict(Verdict::Accepted));
-            self.trace.rested(ExecutionId(1), &Answer::Rested(Phase::Ended(Outcome::Completed)));
+            self.trace.rested(ExecutionId(1), &EngineAnswer::Rested(Phase::Ended(Outcome::Completed)));
         }
 
         fn found(&self) -> (u64, u64) {

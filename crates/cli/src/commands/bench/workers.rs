@@ -3,7 +3,7 @@
 use super::Site;
 use super::figures::{ms, rate};
 use super::http::{ONE_STEP, SINGLE, Server, Until};
-use super::outcome::Outcome;
+use super::result::BenchResult;
 use anyhow::Context as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,14 +13,14 @@ const STEPS: u64 = 10;
 /// Share of the time in which chains are started; the rest of them is done afterwards.
 const STARTING: f64 = 0.25;
 
-pub fn workers(site: &Site<'_>) -> anyhow::Result<Outcome> {
+pub fn workers(site: &Site<'_>) -> anyhow::Result<BenchResult> {
     let server = Server::start(site)?;
     let _worker = WorkerProcess::start(site, &server)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(site, &server))
 }
 
-async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
+async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<BenchResult> {
     let owner = server.client(&server.token).with_group(GROUP);
     let (chain, one_step) = (owner.upload(&chain()).await?, owner.upload(ONE_STEP).await?);
     site.progress.phase("single steps");
@@ -32,7 +32,7 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
     let started = owner.starts(&chain, site.bench.concurrency.into(), None, until).await?;
     let ended = owner.all_completed(2 * SINGLE as u64 + started.count).await?;
     let took = ended.duration_since(started.began);
-    Ok(Outcome::new("workers", site)
+    Ok(BenchResult::new("workers", site)
         .figure("steps_per_s", rate(started.count * STEPS, took))
         .figure("executions_per_s", rate(started.count, took))
         .figure("p50_ms", alone.percentile_ms(0.5))

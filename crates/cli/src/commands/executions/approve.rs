@@ -15,23 +15,23 @@ use windlass_views::{execution_id, label, time};
 #[derive(Debug, clap::Args)]
 pub struct Approve {
     #[command(flatten)]
-    answer: Answer,
+    answer: PersonAnswer,
 }
 
 /// Reject a step that waits for a person; the step fails
 #[derive(Debug, clap::Args)]
 pub struct Reject {
     #[command(flatten)]
-    answer: Answer,
+    answer: PersonAnswer,
 }
 
 /// Send the completion signal of a manual action or an approval
 #[derive(Debug, clap::Args)]
 pub struct Signal {
     #[command(flatten)]
-    answer: Answer,
+    answer: PersonAnswer,
     #[arg(long, value_enum, ignore_case = true)]
-    outcome: Outcome,
+    outcome: CompletionOutcome,
     /// The completion token; by default the one that the execution shows you, if you may complete the action
     #[arg(long, value_name = "TOKEN", requires = "node")]
     token: Option<String>,
@@ -42,14 +42,14 @@ pub struct Signal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
-enum Outcome {
+enum CompletionOutcome {
     Succeeded,
     Failed,
     Cancelled,
 }
 
 #[derive(Debug, clap::Args)]
-struct Answer {
+struct PersonAnswer {
     #[command(flatten)]
     change: Change,
     /// The step that waits; in an iteration of a loop `NODE[0]`. Not needed if only one step waits
@@ -75,15 +75,15 @@ impl Reject {
 impl Signal {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let outcome = match self.outcome {
-            Outcome::Succeeded => "Succeeded",
-            Outcome::Failed => "Failed",
-            Outcome::Cancelled => "Cancelled",
+            CompletionOutcome::Succeeded => "Succeeded",
+            CompletionOutcome::Failed => "Failed",
+            CompletionOutcome::Cancelled => "Cancelled",
         };
         self.answer.send(client, outcome, &self.evidence, self.token.as_deref())
     }
 }
 
-impl Answer {
+impl PersonAnswer {
     fn send(
         &self,
         client: &Rc<Client>,

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// List the large values of an execution, or download them
 #[derive(Debug, clap::Args)]
 pub struct Artifacts {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// Write each value to a file in this folder
@@ -27,7 +27,7 @@ pub struct Artifacts {
 
 /// A reference in the answer about an execution.
 struct Artifact {
-    /// Its path: `inputs.rows`, `make`, `make.2`.
+    /// Path of the artifact: `inputs.rows`, `make`, `make.2`.
     place: String,
     reference: Value,
 }

@@ -59,7 +59,7 @@ pub struct Patch {
 
 #[derive(Debug, clap::Args)]
 pub struct Change {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     pub(super) id: String,
     /// Print one JSON object

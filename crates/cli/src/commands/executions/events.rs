@@ -15,7 +15,7 @@ use windlass_views::{EventProjection, Projection as _, label};
 /// Show the events of an execution, by their public names
 #[derive(Debug, clap::Args)]
 pub struct Events {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// Wait for more until the execution has ended

@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// Show one execution: its steps, inputs, outputs and errors
 #[derive(Debug, clap::Args)]
 pub struct Get {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object

@@ -19,7 +19,7 @@ use windlass_views::{execution_id, time};
 /// Show the output of the steps
 #[derive(Debug, clap::Args)]
 pub struct Logs {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// Only lines of these steps; STEP[3] is one iteration

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// A text is printed as it is, anything else as JSON.
 #[derive(Debug, clap::Args)]
 pub struct Output {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// The step; without it, the outputs of the execution

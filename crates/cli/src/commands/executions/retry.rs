@@ -28,7 +28,7 @@ use windlass_views::execution_id;
 /// execution that completed. Waits for the end like `run`, with its exit codes.
 #[derive(Debug, clap::Args)]
 pub struct Retry {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
     /// Run this step and everything after it again

@@ -13,7 +13,7 @@ use windlass_views::status;
 /// Watch an execution until it has ended; the exit codes are those of `run`
 #[derive(Debug, clap::Args)]
 pub struct Watch {
-    /// Its id, or a part of it
+    /// Id of the execution, or a part of it
     #[arg(value_name = "ID")]
     id: String,
 }

@@ -64,7 +64,7 @@ struct List {
 /// Show a plan
 #[derive(Debug, clap::Args)]
 struct Get {
-    /// Its id
+    /// Id of the plan
     #[arg(value_name = "ID")]
     id: String,
     /// Print one JSON object

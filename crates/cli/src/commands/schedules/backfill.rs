@@ -14,7 +14,7 @@ use std::io::{Write, stdout};
 /// Occurrences that ran, run or wait are left out; skipped ones run.
 #[derive(Debug, clap::Args)]
 pub struct Backfill {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// The first nominal time, as in 2030-01-31T00:00:00Z

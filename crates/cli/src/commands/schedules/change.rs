@@ -11,7 +11,7 @@ use std::io::{Write, stdout};
 /// Stop planning occurrences until the schedule is resumed
 #[derive(Debug, clap::Args)]
 pub struct Pause {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Print one JSON object
@@ -22,7 +22,7 @@ pub struct Pause {
 /// Resume a schedule; its misfire policy applies to the occurrences of the pause
 #[derive(Debug, clap::Args)]
 pub struct Resume {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Print one JSON object
@@ -33,7 +33,7 @@ pub struct Resume {
 /// Start a run now
 #[derive(Debug, clap::Args)]
 pub struct Trigger {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Reason, for the run and the audit log
@@ -47,7 +47,7 @@ pub struct Trigger {
 /// Delete a schedule with its runs
 #[derive(Debug, clap::Args)]
 pub struct Delete {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Print one JSON object

@@ -24,7 +24,7 @@ pub struct List {
 /// Show a schedule
 #[derive(Debug, clap::Args)]
 pub struct Get {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Print one JSON object
@@ -35,7 +35,7 @@ pub struct Get {
 /// Print the reasons for the next run times, and the results of past occurrences
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// Its id or its name
+    /// Id or name of the schedule
     #[arg(value_name = "SCHEDULE")]
     schedule: String,
     /// Number of future occurrences

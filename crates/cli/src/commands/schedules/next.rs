@@ -21,7 +21,7 @@ pub struct Next {
     /// The time zone, by its IANA name
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// How many times to print
+    /// Number of times to print
     #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
     /// Print times after this one, as in 2030-01-31T00:00:00Z; now by default

@@ -23,12 +23,12 @@ pub struct Create {
 /// Register a definition as the next version of a workflow
 #[derive(Debug, clap::Args)]
 pub struct Update {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     /// The definition, YAML or JSON; `-` reads standard input
     file: PathBuf,
-    /// Only if this is still its newest version
+    /// Fails unless this is still the newest version of the workflow
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     after: Option<u32>,
     /// Print one JSON object
@@ -39,7 +39,7 @@ pub struct Update {
 /// Set the status of a workflow: only an active one can be started
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     #[arg(value_enum)]
@@ -71,7 +71,7 @@ impl Wanted {
 /// Register the newest version of a workflow as a new workflow
 #[derive(Debug, clap::Args)]
 pub struct Duplicate {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     /// The name of the copy
@@ -85,7 +85,7 @@ pub struct Duplicate {
 /// Delete a workflow; its executions stay
 #[derive(Debug, clap::Args)]
 pub struct Delete {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     /// Print one JSON object

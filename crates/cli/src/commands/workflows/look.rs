@@ -27,7 +27,7 @@ pub struct List {
 /// Show a workflow and its newest version
 #[derive(Debug, clap::Args)]
 pub struct Get {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     /// A version; by default the newest
@@ -44,7 +44,7 @@ pub struct Get {
 /// List the versions of a workflow, the newest first
 #[derive(Debug, clap::Args)]
 pub struct Versions {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     /// Print one JSON object

@@ -14,7 +14,7 @@ use windlass_dialects::{Outside, compile_for};
 /// Run the newest version of a workflow and wait for its end, with the exit codes of `run`
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// Its id or its name
+    /// Id or name of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
     #[command(flatten)]

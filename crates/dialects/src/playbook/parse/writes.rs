@@ -1,5 +1,4 @@
-//! What is written to the context and to the iteration: `set_ctx`, `set_iter`, and `set`, which names the scope in its
-//! keys.
+//! Parses assignments to the context and to the iteration: `set_ctx`, `set_iter`, and `set`, whose keys name the scope.
 
 use super::present;
 use crate::document::{Entry, Node};

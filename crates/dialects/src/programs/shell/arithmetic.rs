@@ -43,7 +43,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `${NAME}` or the output of commands in arithmetic, which evaluates what comes of it.
+    /// Reads `${NAME}` or the output of commands in arithmetic, whose result the shell evaluates.
     fn evaluated_word(&mut self, read: impl FnOnce(&mut Self, &mut Word) -> Read<()>) -> Read<()> {
         let name = if self.follows("${") { self.name_ahead(2) } else { String::new() };
         if let Some(part) = self.assigned.get(&name).copied() {

@@ -1,4 +1,4 @@
-//! Whether a command hands a value to an interpreter: `eval`, `sh -c`, `| sh`, `trap` and others.
+//! Checks whether a command passes a value to an interpreter: `eval`, `sh -c`, `| sh`, `trap` and others.
 
 use super::words::{Word, is_name};
 
@@ -65,7 +65,7 @@ const PREFIXES: [&str; 16] = [
     "stdbuf", "setsid", "xargs", "busybox", "chroot",
 ];
 
-/// Of these programs, the ones whose next word is the command, unless it is an option.
+/// Commands of `PREFIXES` whose next word is the command, unless it is an option.
 const DIRECT: [&str; 11] =
     ["exec", "command", "builtin", "nohup", "time", "setsid", "xargs", "busybox", "sudo", "doas", "env"];
 
@@ -324,7 +324,7 @@ fn filter(name: &str, words: &[Word]) -> Result<(), Danger> {
 /// Operators of `[[ ]]` that evaluate their operands.
 const EVALUATING: [&str; 8] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
 
-/// `[[ … ]]`: comparisons of numbers evaluate what they compare.
+/// Checks `[[ … ]]`, whose comparisons of numbers evaluate their operands.
 pub(super) fn check_test(words: &[Word]) -> Result<(), Danger> {
     let evaluates = words.iter().any(|word| EVALUATING.contains(&&*word.text));
     match words.iter().find_map(|word| word.value).filter(|_| evaluates) {

@@ -69,7 +69,7 @@ impl Lexer<'_> {
         self.parameter_word(word, around, takes_word)
     }
 
-    /// `${NAME` up to what is done with it.
+    /// Reads the name in `${NAME`, up to the operator after it.
     fn parameter_name(&mut self, word: &mut Word) -> Read<()> {
         self.copy(2);
         let indirect = self.peek_char(0) == Some('!');

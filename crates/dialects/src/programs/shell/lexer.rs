@@ -17,7 +17,7 @@ const NESTING_MAX: usize = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
     Char(char),
-    /// A part that is no text.
+    /// A part that is not text.
     Part(usize),
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Lexer<'p> {
     counted: usize,
     /// Variables of the script that values were assigned to.
     pub(super) assigned: BTreeMap<String, usize>,
-    /// Variables that the script declares as numbers: what is assigned to them is evaluated.
+    /// Variables that the script declares as integers; values assigned to them are evaluated.
     pub(super) integers: BTreeSet<String>,
     nesting: usize,
 }

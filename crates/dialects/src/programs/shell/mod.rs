@@ -2,12 +2,12 @@
 //! the quoting that is written around it. The shell expands the variable after it has read the script, so a place that is
 //! read wrongly here changes a word and never the program.
 //!
-//! Where the word would be handed to an interpreter, the value is refused as far as a reader of the text can see that. What
-//! a command does with its arguments is its author's affair.
+//! A value that would reach an interpreter is refused if the text of the script shows it. The author is responsible for what
+//! a command does with its arguments.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `lexer.rs` | the signs of a script, what is written of them, values as variables |
+//! | `lexer.rs` | the characters of a script, the copied text, values as variables |
 //! | `list.rs`, `grammar.rs` | commands and pipelines; the words of the shell's own grammar |
 //! | `redirection.rs`, `here.rs` | redirections; here-documents |
 //! | `quotes.rs`, `expansion.rs`, `arithmetic.rs` | the pieces of a word |

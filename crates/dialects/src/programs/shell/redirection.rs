@@ -9,7 +9,7 @@ use super::words::{UNKNOWN, Word};
 pub(super) enum Target {
     File,
     Input,
-    /// After `>&` and `<&`. bash expands a name there twice, the second time with the substitutions in it.
+    /// Word after `>&` and `<&`. bash expands a name there twice, the second time with the substitutions in it.
     Descriptor,
 }
 

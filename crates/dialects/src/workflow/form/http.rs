@@ -161,8 +161,8 @@ fn has_expression_as_key(value: &Value) -> bool {
     }
 }
 
-/// A value in the path or the query of a URL stays where it is put: no sign of it leads elsewhere. What is encoded
-/// already says so, and what is meant to be more says `safe`.
+/// Percent-encodes the values in the path and the query of a URL, so that they cannot change other parts of it. Values that
+/// end in the filter `urlencode` or `safe` are left unchanged.
 fn encoded(url: &str) -> String {
     if lone(url).is_some() {
         return url.to_owned();

@@ -29,7 +29,7 @@ pub(super) struct Maker<'f, 's, 'p> {
     /// The part of secrets' names that names the node.
     pub(super) place: String,
     pub(super) keychain: Vec<Key>,
-    /// For messages.
+    /// Noun for messages.
     pub(super) what: &'f str,
 }
 

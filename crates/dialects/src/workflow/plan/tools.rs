@@ -6,7 +6,7 @@ use crate::workflow::language::{Exit, Kind};
 use crate::workflow::model::{Flow, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sets apart what agents may run: what an edge connects to one, and what only such nodes lead to.
+/// Separates the nodes that agents may run: those that an edge connects to an agent, and those that only such nodes lead to.
 pub(super) fn parted(workflow: &Workflow, flows: Vec<Flow>, problems: &mut Problems) -> Plan {
     let kind = |place: usize| workflow.nodes[place].kind.kind;
     let region = vec![None; workflow.nodes.len()];

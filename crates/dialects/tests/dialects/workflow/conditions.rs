@@ -24,7 +24,7 @@ fn holds(operator: &str, variable: Value, value: Value) -> bool {
     result["result"].as_bool().unwrap_or_else(|| panic!("{result}"))
 }
 
-/// For each pair of values the operators that hold, in short.
+/// Pairs of values, and the operators that hold for each.
 const PAIRS: [(&str, &str, &str); 44] = [
     // Numbers and texts of numbers are numbers.
     ("10", "9", "ne gt gte nc"),

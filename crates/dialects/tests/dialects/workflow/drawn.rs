@@ -2,7 +2,7 @@
 
 use crate::compiled::{check, net};
 
-/// As React Flow keeps it, with what belongs to the drawing.
+/// Workflow as React Flow stores it, with data of the drawing.
 const DRAWN: &str = r##"{
   "id": "wf_1", "name": "Drawn", "description": "d", "status": "active", "viewport": {"x": 0, "y": 0, "zoom": 1},
   "nodes": [

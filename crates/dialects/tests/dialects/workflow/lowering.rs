@@ -1,4 +1,4 @@
-//! What workflows become.
+//! Nets of workflows.
 
 use super::workflow;
 use crate::compiled::net;

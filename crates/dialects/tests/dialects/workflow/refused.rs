@@ -54,7 +54,7 @@ fn unknown_unfit_and_missing_fields_are_refused() {
         ],
         &["a -> b"],
         &[
-            "E0102 3:32 nodes[0].config: node `a` has no `command` (add `command`: The script; a value in it is one word, never a part of the program)",
+            "E0102 3:32 nodes[0].config: node `a` has no `command` (add `command`: Script; a value in it is one word, never a part of the program)",
             "E0103 3:33 nodes[0].config.comand: `config` of node `a` has no key `comand` (did you mean `command`?)",
             "E0101 3:53 nodes[0].config.timeout: `timeout` of node `a` is not a duration (write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days)",
             "E0108 4:52 nodes[1].config.method: method `FETCH` does not exist (use `GET` or `POST` or `PUT` or `PATCH` or `DELETE` or `HEAD` or `OPTIONS`)",

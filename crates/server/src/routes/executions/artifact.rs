@@ -2,7 +2,7 @@
 //! execution refers to or omits.
 
 use super::{TAG, stored_of};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::histories::read_value;
@@ -110,7 +110,7 @@ pub(crate) async fn value(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, address)): Path<(String, String)>,
-) -> Result<Answer, Problem> {
+) -> Result<JsonParts, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::HOOK;
-use windlass_engine::{Answer, Request};
+use windlass_engine::{EngineAnswer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
 use windlass_views::{End, ExecutionStatus, History, NodeLabel, execution_id, status, time};
@@ -227,7 +227,7 @@ pub(crate) async fn send_input(
         .await?;
     let audit = Some(Box::new(caller.audit_entry(action, &execution_id(execution), details)));
     match app.ask(Request::Give { execution, input, audit }).await? {
-        Answer::Accepted => {
+        EngineAnswer::Accepted => {
             log_action(caller, action, execution);
             Ok(execution)
         }

@@ -1,7 +1,7 @@
 //! `GET /api/v1/executions/{executionId}/events`: the journal in public names.
 
 use super::{TAG, stored_of};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -29,7 +29,7 @@ pub(crate) struct EventsQuery {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Events {
-    /// In the order in which they happened.
+    /// Events in the order in which they happened.
     events: Vec<PublicEvent>,
     pagination: Pagination,
 }
@@ -43,7 +43,7 @@ pub(crate) async fn events(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<EventsQuery>,
-) -> Result<Answer, Problem> {
+) -> Result<JsonParts, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let (id, limit, histories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.histories.clone());

@@ -2,7 +2,7 @@
 
 use super::{TAG, stored_of};
 use crate::anchor::Anchor;
-use crate::answers::{Answer, Answers};
+use crate::answers::{Answers, JsonParts};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -52,7 +52,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Entries {
-    /// In the order in which they happened, each with the hash of the previous one.
+    /// Records in the order in which they happened, each with the hash of the previous one.
     evidence: Vec<Evidence>,
     pagination: Pagination,
     /// Signed end of the chain, on the last page, if the server has a key
@@ -111,7 +111,7 @@ struct Line<'e> {
 type Read = (VecDeque<Bytes>, Option<JournalCursor>);
 
 impl StoredChain {
-    async fn page(&self, asked: &EvidenceQuery) -> Result<Answer, Problem> {
+    async fn page(&self, asked: &EvidenceQuery) -> Result<JsonParts, Problem> {
         let limit = LIST.limit(asked.limit)?;
         let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
         self.app.answers.admit(&self.caller.tenant).await?;

@@ -1,7 +1,7 @@
 //! Lists of executions, newest first.
 
 use super::TAG;
-use super::sieve::{Sieve, TriggerName};
+use super::list_filter::{ListFilter, TriggerName};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -219,7 +219,7 @@ async fn list(
 ) -> Result<Json<Executions>, Problem> {
     caller.may(Permission::View)?;
     let limit = LIST.limit(asked.limit)?;
-    let sieve = Sieve::new(asked)?;
+    let list_filter = ListFilter::new(asked)?;
     let query = query(caller, asked, workflow, limit + 1)?;
     let tenant = caller.tenant.clone();
     let page = app
@@ -236,9 +236,9 @@ async fn list(
             if !query.before.map_or(Ok(true), own)? {
                 return Err(Paged::refuses());
             }
-            match sieve {
+            match list_filter {
                 None => read_page(reader, &query, limit),
-                Some(sieve) => sieve.read_page(reader, query, limit),
+                Some(list_filter) => list_filter.read_page(reader, query, limit),
             }
         })
         .await?;

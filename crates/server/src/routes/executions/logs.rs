@@ -1,7 +1,7 @@
 //! `GET /api/v1/executions/{executionId}/logs`
 
 use super::{TAG, stored_of};
-use crate::answers::{Answer, PAGE_BYTES_MAX};
+use crate::answers::{JsonParts, PAGE_BYTES_MAX};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -98,7 +98,7 @@ pub(crate) async fn logs(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<LogQuery>,
-) -> Result<Answer, Problem> {
+) -> Result<JsonParts, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;

@@ -8,6 +8,7 @@ mod journal;
 pub(crate) mod key;
 mod links;
 mod list;
+mod list_filter;
 mod logs;
 mod manual;
 mod one;
@@ -15,7 +16,6 @@ mod options;
 mod refused;
 mod retry;
 mod retry_preview;
-mod sieve;
 mod start;
 mod started;
 

@@ -2,7 +2,7 @@
 
 use super::links::Links;
 use super::{TAG, view_execution};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
@@ -50,7 +50,7 @@ pub(crate) async fn get(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Answer, Problem> {
+) -> Result<JsonParts, Problem> {
     app.answers.admit(&caller.tenant).await?;
     let execution = ids::execution(&id)?;
     let links = Links::of(&app, &headers, execution);
@@ -61,7 +61,7 @@ pub(crate) async fn get(
             move |loaded: &LoadedExecution<'_>| write_response(&app, &caller, loaded, links, estimate)
         };
         match view_execution(&app, &caller, &id, write_answer).await?? {
-            WriteResult::Answer(answer) => return Ok(answer),
+            WriteResult::Body(answer) => return Ok(answer),
             WriteResult::NeedsEstimate(workflow) => {
                 estimate = Some(app.estimates.of(&app, &caller.tenant, workflow).await?);
             }
@@ -70,7 +70,7 @@ pub(crate) async fn get(
 }
 
 enum WriteResult {
-    Answer(Answer),
+    Body(JsonParts),
     /// The execution has not ended, and the usual duration of its workflow must be read first.
     NeedsEstimate(WorkflowId),
 }
@@ -95,7 +95,7 @@ fn write_response(
     let mut whole = loaded.response();
     show_tokens(app, caller, loaded, &mut whole.waiting_for)?;
     let response = ExecutionResponse { whole, estimated_completion: estimated, links };
-    app.answers.json(&caller.tenant, &response).map(WriteResult::Answer)
+    app.answers.json(&caller.tenant, &response).map(WriteResult::Body)
 }
 
 #[derive(Debug, Serialize, ToSchema)]

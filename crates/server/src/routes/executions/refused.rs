@@ -3,7 +3,7 @@
 use super::missing;
 use crate::app::unexpected_answer;
 use crate::problem::{Problem, ProblemCode};
-use windlass_engine::{Answer, NotRetried, Refusal, describe_lost};
+use windlass_engine::{EngineAnswer, NotRetried, Refusal, describe_lost};
 use windlass_kernel::Rejected;
 
 /// Seconds after which a tenant with too many open executions may retry. The real time depends on when one ends.
@@ -31,7 +31,10 @@ impl From<Refusal> for Problem {
 
 fn of_rejected(rejected: &Rejected, message: String) -> Problem {
     match rejected {
-        Rejected::Ended(_) => Problem::new(ProblemCode::ExecutionEnded, message),
+        Rejected::Ended(_) => {
+            let message = format!("{message}; retry it to run steps again");
+            Problem::new(ProblemCode::ExecutionEnded, message)
+        }
         Rejected::Conflict { .. }
         | Rejected::Exists
         | Rejected::StaleFence { .. }
@@ -66,9 +69,9 @@ fn of_not_retried(not: &NotRetried, message: String) -> Problem {
 }
 
 /// Converts an answer that is not the expected one: a refusal, or a defect of the engine.
-pub(crate) fn unexpected(answer: Answer) -> Problem {
+pub(crate) fn unexpected(answer: EngineAnswer) -> Problem {
     match answer {
-        Answer::Refused(refusal) => refusal.into(),
+        EngineAnswer::Refused(refusal) => refusal.into(),
         other => unexpected_answer(&other),
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::{Overrides, programs_of};
-use windlass_engine::{Answer, Request, retries};
+use windlass_engine::{EngineAnswer, Request, retries};
 use windlass_kernel::{ExecutionId, Net, with_defaults};
 use windlass_store::{Reader as _, Retry, RetryFrom, StoredDefinition, Which, WorkflowId};
 use windlass_views::{execution_id, workflow_id};
@@ -48,7 +48,7 @@ pub(crate) struct RetryRequest {
     /// Respond with the plan of the retry, and start nothing.
     #[serde(default)]
     dry_run: bool,
-    /// In a dry run, the text of a definition that is not stored.
+    /// Text of a definition that is not stored; only in a dry run.
     definition: Option<String>,
 }
 
@@ -219,7 +219,7 @@ pub(crate) async fn retry(
     let details = json!({ "executionId": execution_id(id) });
     let audit = Some(Box::new(caller.audit_entry("execution.retry", &execution_id(of), details)));
     match app.ask(Request::Retry { id, retry, net: other, audit }).await? {
-        Answer::Started(new) => {
+        EngineAnswer::Started(new) => {
             traces::trace_new(&app, new);
             log_action(&caller, "execution.retry", of);
             let retried = Retried {

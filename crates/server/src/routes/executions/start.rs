@@ -4,7 +4,7 @@ use super::key::{begun_before, key, of_json};
 use super::links::Links;
 use super::options::ExecuteRequest;
 use super::refused::unexpected;
-use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
+use super::started::{Accepted, Checked, Finished, StartResponse, bad_inputs};
 use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Credential, Permission};
@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_dialects::{Overrides, SECRETS};
-use windlass_engine::{Answer, Refusal, Start};
+use windlass_engine::{EngineAnswer, Refusal, Start};
 use windlass_kernel::ExecutionId;
 use windlass_store::{
     IdempotencyKey, Options, Origin, Reader as _, StoredDefinition, Tenant, Which, WorkflowId, WorkflowStatus,
@@ -48,7 +48,7 @@ struct Startable {
     request_body = ExecuteRequest,
     responses(
         (status = 202, body = Accepted, description = "The execution is queued"),
-        (status = 200, body = Outcome, description = "With `async: false`, the result; with `dryRun`, the problems"),
+        (status = 200, body = StartResponse, description = "With `async: false`, the result; with `dryRun`, the problems"),
         (status = 409, body = Refused, description = "The key was used with another request, or the workflow is not active"),
         Refusals,
         BodyRefusals,
@@ -82,7 +82,7 @@ pub(crate) async fn execute(
         version.check_caller(&caller, &overrides)?;
         let found = problems(&app, &version, &start).await?;
         let checked = checked(&app, &caller, &version, &overrides, found).await?;
-        return Ok(Json(Outcome::Checked(checked)).into_response());
+        return Ok(Json(StartResponse::Checked(checked)).into_response());
     }
     if options.is_async == Some(false) {
         app.answers.admit(&caller.tenant).await?;
@@ -317,14 +317,14 @@ async fn ask_engine(
     let key = start.origin.key.clone();
     let twin = || begun_before(app, caller, workflow, key.as_ref());
     match app.ask(windlass_engine::Request::Start(Box::new(start))).await? {
-        Answer::Started(id) => {
+        EngineAnswer::Started(id) => {
             tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
             traces::trace_new(app, id);
             Ok(id)
         }
         // The same start may have taken the last free place a moment before.
-        Answer::Refused(full @ Refusal::NoRoom { .. }) => twin().await?.ok_or_else(|| full.into()),
-        Answer::Refused(Refusal::KeyTaken) => {
+        EngineAnswer::Refused(full @ Refusal::NoRoom { .. }) => twin().await?.ok_or_else(|| full.into()),
+        EngineAnswer::Refused(Refusal::KeyTaken) => {
             twin().await?.ok_or_else(|| Problem::unavailable("the idempotency key is being deleted; retry"))
         }
         other => Err(unexpected(other)),
@@ -337,9 +337,9 @@ async fn finished(
     app: &App,
     caller: &Caller,
     id: ExecutionId,
-) -> Result<Option<crate::answers::Answer>, Problem> {
+) -> Result<Option<crate::answers::JsonParts>, Problem> {
     match app.ask(windlass_engine::Request::AwaitPause(id)).await? {
-        Answer::Rested(_) => {}
+        EngineAnswer::Rested(_) => {}
         other => return Err(unexpected(other)),
     }
     if app.answers.admit(&caller.tenant).await.is_err() {
@@ -347,7 +347,7 @@ async fn finished(
     }
     let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
     let write_answer = move |loaded: &LoadedExecution<'_>| {
-        answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(loaded))))
+        answers.json(&tenant, &StartResponse::Finished(Box::new(Finished::of(loaded))))
     };
     match view_execution(app, caller, &execution_id(id), write_answer).await? {
         Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => Ok(None),

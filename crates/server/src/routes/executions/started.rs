@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{Catalog, Tenant, WorkflowId};
 use windlass_views::{
-    Course, ExecutionError, ExecutionStatus, NodeExecution, NodeStatus, execution_id, time, workflow_id,
+    ExecutionError, ExecutionStatus, FiringResult, NodeExecution, NodeStatus, execution_id, time, workflow_id,
 };
 
 /// Maximum number of executions that an estimate is computed from.
@@ -86,7 +86,7 @@ impl Finished {
     pub(crate) fn of(loaded: &LoadedExecution<'_>) -> Finished {
         let whole = loaded.response();
         let result = |node: NodeExecution| {
-            let Course { status, output, error, .. } = node.course;
+            let FiringResult { status, output, error, .. } = node.result;
             (node.node_id, NodeResult { status, output, error })
         };
         Finished {
@@ -126,7 +126,7 @@ pub(crate) struct Checked {
 /// Response to a start that is sent at once.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Outcome {
+pub(crate) enum StartResponse {
     /// Result of a start with `async: false`.
     Finished(Box<Finished>),
     /// Result of a start with `dryRun`.

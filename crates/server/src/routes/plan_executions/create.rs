@@ -4,7 +4,7 @@ use super::request::{add_unreported, take_wrong_fields};
 use super::{PlanExecution, PlanExecutionSpec, TAG, load};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::{collect, is_json, parse_blocking};
+use crate::body::{collect, describe_json_error, is_json, parse_blocking};
 use crate::ids;
 use crate::plans::placement::PlacementRequest;
 use crate::problem::{Detail, Problem, Refused};
@@ -52,8 +52,8 @@ pub(super) async fn create_plan_execution(
     let bytes = collect(body, &app).await?;
     let mut body: Value = parse_blocking(&app, bytes.clone()).await?;
     let wrong = take_wrong_fields(&mut body);
-    let NewPlanExecution { spec } =
-        serde_json::from_value(body).map_err(|error| Problem::invalid("spec", error.to_string()))?;
+    let NewPlanExecution { spec } = serde_json::from_value(body)
+        .map_err(|error| Problem::invalid("spec", describe_json_error(&error)))?;
     let (workflow, runner) = check(&app, &caller, &spec, wrong).await?;
     let key = key(&parts.headers, || of_json(&bytes))?;
     let mut origin = Trigger::of(&caller).origin(&caller, workflow, key);

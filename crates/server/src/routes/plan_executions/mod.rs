@@ -25,7 +25,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_engine::{Answer, Request};
+use windlass_engine::{EngineAnswer, Request};
 use windlass_kernel::{Cancel, Input};
 use windlass_views::{Sources, execution_id, response};
 
@@ -134,8 +134,8 @@ async fn cancel_plan_execution(
     let audit = caller.audit_entry("execution.cancel", &execution_id(execution), json!({}));
     let request = Request::Give { execution, input: Input::Cancel(cancel), audit: Some(Box::new(audit)) };
     match app.ask(request).await? {
-        Answer::Accepted => {}
-        Answer::Refused(refusal) => return Err(refusal.into()),
+        EngineAnswer::Accepted => {}
+        EngineAnswer::Refused(refusal) => return Err(refusal.into()),
         other => return Err(crate::app::unexpected_answer(&other)),
     }
     load(&app, &caller, &id).await.map(Json)

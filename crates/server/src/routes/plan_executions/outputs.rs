@@ -131,13 +131,16 @@ fn open_artifact(
         return Ok(Some(Content::File(file, length)));
     }
     if length > DRILLED_BYTES_MAX {
-        let message = format!("a value of {length} bytes is too large to read a part of it by its path");
+        let message = format!(
+            "the output of {length} bytes is too large for a path to select a part; read the whole output"
+        );
         return Err(Problem::conflict(message));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(Problem::internal)?;
-    let whole: Value =
-        serde_json::from_slice(&bytes).map_err(|_| Problem::conflict("the value is not JSON"))?;
+    let whole: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        Problem::conflict("the output is not JSON, so a path cannot select a part; read the whole output")
+    })?;
     Ok(drill_into(&whole, drill).map(|part| Content::Value(bytes_of(part, &Value::Null))))
 }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::{Child, Compiled, DIAGNOSTICS_MAX};
-use windlass_engine::{Answer, Refusal, Request};
+use windlass_engine::{EngineAnswer, Refusal, Request};
 use windlass_store::{
     Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
     WorkflowId, WorkflowStatus,
@@ -159,9 +159,9 @@ pub(super) async fn register(
         author: Some(caller.author()),
     };
     let (version, workflow) = match app.ask(Request::Define(Box::new(definition))).await? {
-        Answer::Defined { version, workflow, .. } => (version, workflow),
-        Answer::Refused(Refusal::NoDefinition) => return Err(changed_meanwhile()),
-        Answer::Refused(taken @ Refusal::HookTaken(_)) => return Err(taken.into()),
+        EngineAnswer::Defined { version, workflow, .. } => (version, workflow),
+        EngineAnswer::Refused(Refusal::NoDefinition) => return Err(changed_meanwhile()),
+        EngineAnswer::Refused(taken @ Refusal::HookTaken(_)) => return Err(taken.into()),
         other => return Err(unexpected_answer(&other)),
     };
     app.definitions.forget(&caller.tenant, workflow);

@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{StatusName, WorkflowSummary, WorkflowView, current, tagged};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -92,7 +92,7 @@ pub(crate) async fn get_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<(HeaderMap, Answer), Problem> {
+) -> Result<(HeaderMap, JsonParts), Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let current = current(&app, &caller, &id).await?;

@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{DialectName, current, hex, tagged};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -109,7 +109,7 @@ pub(crate) async fn get_version(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, version)): Path<(String, String)>,
-) -> Result<(HeaderMap, Answer), Problem> {
+) -> Result<(HeaderMap, JsonParts), Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let missing = || Problem::not_found("version", &version);

@@ -298,7 +298,7 @@ impl ExecutionRows {
         }
     }
 
-    /// Which timer a due column belongs to follows from the row it is in.
+    /// The row of a due column determines its kind of timer.
     fn timers(&self, until: Millis) -> Result<Vec<(Millis, Timer)>, StoreError> {
         let mut timers = Vec::new();
         let fires = |table| table_fires(table, self.head.held, self.head.phase);

@@ -5,7 +5,7 @@ use crate::invariants::Broken;
 use crate::system::sabotage::Sabotage;
 use crate::system::workers::{EngineReply, SentMessage};
 use crate::system::world::{Happening, World};
-use windlass_engine::{Answer, Effect};
+use windlass_engine::{Effect, EngineAnswer};
 use windlass_protocol::{Call, Order, Registered, Reply, SessionId};
 
 impl World {
@@ -65,12 +65,12 @@ impl World {
         worker: usize,
         life: u32,
         sent: SentMessage,
-        answer: Answer,
+        answer: EngineAnswer,
     ) -> Result<(), Broken> {
         let SentMessage { caller, call } = sent;
         let reply = match answer {
-            Answer::Stopping => return Ok(()),
-            Answer::Reply(reply) => reply,
+            EngineAnswer::Stopping => return Ok(()),
+            EngineAnswer::Reply(reply) => reply,
             other => {
                 return Err(Broken::new("protocol", format!("a worker's {call:?} was answered {other:?}")));
             }

@@ -11,7 +11,7 @@ use windlass_store::{Applied, Store, StoreError, Tenant, Write};
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     synced: Arc<Mutex<Disk>>,
-    /// Before the newest batch that was acknowledged, for a sabotaged disk.
+    /// The disk before the newest acknowledged batch, for a sabotaged disk.
     earlier: Disk,
     fate: Fate,
 }

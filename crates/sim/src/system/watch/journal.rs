@@ -163,7 +163,7 @@ impl Shadow {
         }
     }
 
-    /// It was in that phase at some moment since the version.
+    /// Returns true if the execution was in the phase at some moment since the version.
     pub fn was(&self, phase: Phase, since: u64) -> bool {
         let before = self.phases.iter().rfind(|(version, _)| *version <= since);
         let later = self.phases.iter().filter(|(version, _)| *version > since);

@@ -59,7 +59,8 @@ fn is_held_whole(shadow: &Shadow, fence: Fence) -> bool {
     is_taken && fence == Fence::first(shadow.state.head.generation)
 }
 
-/// Only the uploads of the execution are left. They need no worker, so a worker that lets go of it changes nothing.
+/// Returns true if only the uploads of the execution are left. They need no worker, so nothing changes when a worker
+/// releases the execution.
 pub(super) fn awaits_uploads(shadows: &Shadows, unit: Unit) -> bool {
     let (execution, ..) = parts(unit);
     let awaits = |shadow: &Shadow| {
@@ -347,7 +348,7 @@ impl Leases {
     }
 }
 
-/// Of the leases in the batch on its way when the engine died: how many are on disk, and how many are not.
+/// Counts the leases of the batch in transit when the engine died: those on disk, and those that are not.
 pub(super) fn survivors(
     outstanding: &[Write],
     kept_commits: bool,
@@ -379,10 +380,10 @@ fn attempt(shadows: &Shadows, execution: ExecutionId, run: RunId) -> u32 {
     if shadow.net.step(run.step).retry.resumes { 0 } else { run.attempts + 1 }
 }
 
-/// How often an agent is kept within one call, at most.
+/// Maximum number of checkpoints of an agent within one call.
 const KEPT_MAX: u64 = 1_000;
 
-/// How far a pipeline has come: the calls it has made, and how often an agent was kept since.
+/// Returns the progress of a pipeline: the calls it has made, and the checkpoints of an agent since.
 pub(super) fn calls(cursor: Option<&Value>) -> u64 {
     // Next to the end of another execution, the cursor is as the pipeline left it.
     let Some(cursor) = cursor.map(|cursor| cursor.get("then").unwrap_or(cursor)) else { return 0 };

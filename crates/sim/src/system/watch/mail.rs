@@ -72,7 +72,7 @@ impl Mailbook {
         let posted = self.unseen(reader)?;
         if posted.len() != senders.len() {
             let what =
-                format!("{} letters were posted, and {} lie in the inbox", senders.len(), posted.len());
+                format!("{} letters were posted, and {} are in the inbox", senders.len(), posted.len());
             return Err(Broken::new("mail once", what));
         }
         for (mail, from) in posted.into_iter().zip(senders) {

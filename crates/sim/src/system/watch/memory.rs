@@ -7,7 +7,7 @@ use crate::lower::flag_name;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_artifact::{Source, set_aside};
-use windlass_engine::{Answer, Refusal, Request, Start};
+use windlass_engine::{EngineAnswer, Refusal, Request, Start};
 use windlass_kernel::{
     Cancel, Event, ExecutionId, Failure, Fence, Input, ManualNote, ManualOutcome, Millis, Record, Rejected,
     RunId, RunState, StartWhen,
@@ -36,7 +36,7 @@ pub(in crate::system) struct Ask {
     pub since: u64,
     /// The life of the engine that was asked.
     pub life: u32,
-    pub answer: Option<Answer>,
+    pub answer: Option<EngineAnswer>,
 }
 
 #[derive(Debug, Default)]
@@ -119,24 +119,24 @@ fn inputs(number: usize) -> Value {
 
 impl Watch {
     /// Checks an answer to a user: its content is on disk at this moment (K7).
-    pub fn was_answered(&self, number: usize, ask: &Ask, answer: &Answer) -> Result<(), Broken> {
+    pub fn was_answered(&self, number: usize, ask: &Ask, answer: &EngineAnswer) -> Result<(), Broken> {
         let untrue = |what: &str| {
             let message = format!("ask {number} ({:?}) was answered {answer:?}: {what}", ask.wish);
             Err(Broken::new("K7", message))
         };
         match (&ask.wish, answer) {
-            (Wish::Define(_), Answer::Defined { .. }) | (_, Answer::Stopping) => Ok(()),
-            (Wish::Start { .. }, Answer::Started(id)) => self.started(number, *id),
-            (Wish::Await(id), Answer::Rested(phase)) if self.phase(*id) != Some(*phase) => {
+            (Wish::Define(_), EngineAnswer::Defined { .. }) | (_, EngineAnswer::Stopping) => Ok(()),
+            (Wish::Start { .. }, EngineAnswer::Started(id)) => self.started(number, *id),
+            (Wish::Await(id), EngineAnswer::Rested(phase)) if self.phase(*id) != Some(*phase) => {
                 untrue("the disk has another phase")
             }
-            (Wish::Await(_), Answer::Rested(_)) => Ok(()),
-            (wish, Answer::Accepted) => match wish.about().and_then(|id| self.shadows.get(&id)) {
+            (Wish::Await(_), EngineAnswer::Rested(_)) => Ok(()),
+            (wish, EngineAnswer::Accepted) => match wish.about().and_then(|id| self.shadows.get(&id)) {
                 Some(shadow) if shadow.shows(number, ask) => Ok(()),
                 Some(_) => untrue("its journal does not show it"),
                 None => untrue("there is no such execution"),
             },
-            (wish, Answer::Refused(refusal)) => match self.refused(wish, ask.since, refusal) {
+            (wish, EngineAnswer::Refused(refusal)) => match self.refused(wish, ask.since, refusal) {
                 None => Ok(()),
                 Some(what) => untrue(&what),
             },
@@ -157,7 +157,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Why the refusal is not true, if it is not.
+    /// Returns why the refusal is wrong, if it is.
     fn refused(&self, wish: &Wish, since: u64, refusal: &Refusal) -> Option<String> {
         let shadow = wish.about().and_then(|id| self.shadows.get(&id));
         match (refusal, shadow) {
@@ -207,9 +207,9 @@ impl Watch {
     pub fn remembers(&self, memory: &Memory) -> Result<(), Broken> {
         for (number, ask) in memory.asks.iter().enumerate() {
             match (&ask.answer, ask.wish.about().and_then(|id| self.shadows.get(&id))) {
-                (Some(Answer::Started(id)), _) => self.started(number, *id)?,
-                (Some(Answer::Accepted), Some(shadow)) if shadow.shows(number, ask) => {}
-                (Some(Answer::Accepted), _) => {
+                (Some(EngineAnswer::Started(id)), _) => self.started(number, *id)?,
+                (Some(EngineAnswer::Accepted), Some(shadow)) if shadow.shows(number, ask) => {}
+                (Some(EngineAnswer::Accepted), _) => {
                     let what = format!("ask {number} ({:?}) was accepted, and nothing shows it", ask.wish);
                     return Err(Broken::new("durability", what));
                 }

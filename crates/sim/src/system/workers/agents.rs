@@ -25,7 +25,7 @@ pub(super) struct Agent {
     began: u64,
     round: u64,
     rounds: u64,
-    /// How often it was kept.
+    /// Number of checkpoints.
     kept: u64,
     /// Decisions that it has no answer to.
     open: Option<AgentAsk>,
@@ -64,7 +64,7 @@ impl World {
         self.continue_agent(worker, unit)
     }
 
-    /// It asks for what it has decided, thinks, or is done.
+    /// Continues an agent: it requests what it has decided, thinks, or is done.
     pub(super) fn continue_agent(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
         let (result, takes_ms) = self.call();
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };

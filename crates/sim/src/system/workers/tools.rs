@@ -29,7 +29,7 @@ pub(super) enum Waits {
     /// A tool, that will come to this.
     Call(Box<CallResult>),
     Pause,
-    /// For its cursor to be kept.
+    /// The cursor of the pipeline is stored.
     Kept,
     /// An agent's model.
     Thought,

@@ -1,4 +1,4 @@
-// Runs one javascript node. The request lies beside this file, and the answer is put there.
+// Runs one javascript node. Reads `request.json` from the folder of this file, and writes `answer.json` to it.
 'use strict';
 
 const fs = require('node:fs');
@@ -7,20 +7,20 @@ const path = require('node:path');
 const vm = require('node:vm');
 const { ctx, settled } = require('windlass');
 
-// The worker takes secrets out before it cuts these to what an error holds.
+// The worker redacts secrets before it truncates messages and stacks to the size of an error.
 const STACK_MAX = 1024 * 1024;
 const OWN = ['ctx', 'inputs', 'require'];
 
 class NotJson extends Error {}
 
-// The value in the types of JSON, or an error that names the place that is none of them.
+// Serialises a value; throws an error with the place of a part that is not JSON.
 function plain(value) {
   const places = new Set();
   const seen = [];
   return JSON.stringify(value, function (key, item) {
     const place = key === '' ? 'the result' : `\`${key}\` of the result`;
-    if (typeof item === 'bigint') throw new NotJson(`${place} is a BigInt; return it as a text with String()`);
-    if (typeof item === 'function' || typeof item === 'symbol') throw new NotJson(`${place} is a ${typeof item}, which is no JSON`);
+    if (typeof item === 'bigint') throw new NotJson(`${place} is a BigInt; return it as a string with String()`);
+    if (typeof item === 'function' || typeof item === 'symbol') throw new NotJson(`${place} is a ${typeof item}, which is not a JSON type`);
     if (typeof item === 'number' && !Number.isFinite(item)) throw new NotJson(`${place} is ${item}, and JSON has no such number`);
     if (item !== null && typeof item === 'object') {
       while (seen.length && seen[seen.length - 1] !== this) places.delete(seen.pop());
@@ -56,19 +56,19 @@ async function run({ code, args, output }) {
   return script.runInThisContext()(ctx, ctx.inputs, required, ...names.map((name) => args[name]));
 }
 
-// Codes of the system, in the words of the engine.
+// Codes of Node.js and the kinds of trouble that the worker knows.
 const TROUBLES = {
   ETIMEDOUT: 'timeout', UND_ERR_CONNECT_TIMEOUT: 'timeout', UND_ERR_HEADERS_TIMEOUT: 'timeout',
   ECONNRESET: 'connection', EPIPE: 'connection', ECONNREFUSED: 'refused', ENOTFOUND: 'dns', EAI_AGAIN: 'dns',
 };
 
-// The first place of the node's own code in a stack; a syntax error has the line alone.
+// Returns the first position of the node's own code in a stack; a syntax error has only a line.
 function placeOf(error) {
   const found = /\bcode\.js:(\d+)(?::(\d+))?/.exec(String(error?.stack ?? ''));
   return { line: found ? Number(found[1]) : null, column: found?.[2] ? Number(found[2]) : null };
 }
 
-function told(error) {
+function describe(error) {
   const known = error instanceof Error || (error !== null && typeof error === 'object' && 'message' in error);
   const trouble = TROUBLES[error?.code] ?? TROUBLES[error?.cause?.code]
     ?? (error?.name === 'TimeoutError' ? 'timeout' : error instanceof SyntaxError ? 'syntax' : null);
@@ -91,16 +91,16 @@ async function answer(request) {
     return `{"result":${plain(value)}}`;
   } catch (error) {
     if (error instanceof NotJson) return JSON.stringify({ not_json: error.message });
-    return JSON.stringify({ exception: told(error) });
+    return JSON.stringify({ exception: describe(error) });
   }
 }
 
 (async () => {
-  const at = path.join(__dirname, 'request.json');
-  const request = JSON.parse(fs.readFileSync(at, 'utf8'));
-  fs.unlinkSync(at);
-  const told = await answer(request);
+  const file = path.join(__dirname, 'request.json');
+  const request = JSON.parse(fs.readFileSync(file, 'utf8'));
+  fs.unlinkSync(file);
+  const response = await answer(request);
   await settled();
-  fs.writeFileSync(path.join(__dirname, 'answer.json'), told, { mode: 0o600, flag: 'wx' });
+  fs.writeFileSync(path.join(__dirname, 'answer.json'), response, { mode: 0o600, flag: 'wx' });
   process.exit(0);
 })();

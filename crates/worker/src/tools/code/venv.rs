@@ -2,7 +2,7 @@
 
 use crate::failure::{failure, shown};
 use crate::halt::Halt;
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use crate::tools::program::{ERROR_TAIL_MAX, Ended, Program};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,21 +16,23 @@ use windlass_protocol::{Failure, Stream, codes};
 const TOOL: &str = "python";
 
 /// Returns the interpreter that has the packages.
-pub(super) async fn python(packages: &[String], desk: &Desk, halt: Halt) -> Result<PathBuf, Box<Failure>> {
-    let cache = desk.kit.cache.join("venvs");
-    own_folder(&desk.kit.cache)
-        .and_then(|()| own_folder(&cache))
-        .map_err(|error| unusable(&cache, &error))?;
+pub(super) async fn python(
+    packages: &[String],
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<PathBuf, Box<Failure>> {
+    let cache = cx.kit.cache.join("venvs");
+    own_folder(&cx.kit.cache).and_then(|()| own_folder(&cache)).map_err(|error| unusable(&cache, &error))?;
     let place = cache.join(digest(&key_of(packages.join("\n").as_bytes())).unwrap_or_default());
     let interpreter = place.join("bin/python");
     // A second caller waits for the first and finds the environment.
-    let _making = desk.kit.venvs.lock().await;
+    let _making = cx.kit.venvs.lock().await;
     if interpreter.exists() {
         return Ok(interpreter);
     }
     let said = format!("installing {} with pip", packages.join(", "));
-    desk.lines.send(Stream::Worker, vec![said]).await;
-    make(&cache, &place, packages, desk, halt).await?;
+    cx.lines.send(Stream::Worker, vec![said]).await;
+    make(&cache, &place, packages, cx, halt).await?;
     Ok(interpreter)
 }
 
@@ -39,13 +41,13 @@ async fn make(
     cache: &Path,
     place: &Path,
     packages: &[String],
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<(), Box<Failure>> {
     let made = tempfile::Builder::new().prefix("making-").tempdir_in(cache);
     let made = made.map_err(|error| unusable(cache, &error))?;
     let folder = made.path().join("venv");
-    let made_folder = ended(&["python3", "-m", "venv"], &[folder.as_os_str()], desk, halt.clone()).await?;
+    let made_folder = ended(&["python3", "-m", "venv"], &[folder.as_os_str()], cx, halt.clone()).await?;
     if let Some(words) = error_output(made_folder) {
         let message = format!(
             "python3 cannot make an environment for packages: {words}; install its module venv (Debian: python3-venv)"
@@ -55,7 +57,7 @@ async fn make(
     let python = folder.join("bin/python").display().to_string();
     let pip = [&python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--"];
     let packages_given: Vec<&OsStr> = packages.iter().map(OsStr::new).collect();
-    let installed = ended(&pip, &packages_given, desk, halt).await?;
+    let installed = ended(&pip, &packages_given, cx, halt).await?;
     if let Some(words) = error_output(installed) {
         let message = format!(
             "pip could not install {}: {words}; can this worker reach the package index?",
@@ -68,7 +70,12 @@ async fn make(
     fs::rename(&folder, place).map_err(|error| unusable(place, &error))
 }
 
-async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
+async fn ended(
+    command: &[&str],
+    rest: &[&OsStr],
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<Ended, Box<Failure>> {
     let argv = command.iter().map(OsStr::new).chain(rest.iter().copied()).collect();
     let env = BTreeMap::new();
     let program = Program {
@@ -80,7 +87,7 @@ async fn ended(command: &[&str], rest: &[&OsStr], desk: &Desk, halt: Halt) -> Re
         cwd: None,
         copies: None,
     };
-    program.run(desk, halt).await
+    program.run(cx, halt).await
 }
 
 /// Returns the last lines of the output of a command that failed.

@@ -26,10 +26,15 @@ const SMALL: usize = 256 * 1024;
 /// Longest delay that a server can ask for.
 const RETRY_AFTER_MAX_S: u64 = 365 * 24 * 60 * 60;
 
-pub(super) struct Answer(pub(super) Response);
+pub(super) struct HttpAnswer(pub(super) Response);
 
-pub(super) async fn read_answer(answer: Answer, hop: &Request, began: Instant, share: &Share) -> CallResult {
-    let Answer(response) = answer;
+pub(super) async fn read_answer(
+    answer: HttpAnswer,
+    hop: &Request,
+    began: Instant,
+    share: &Share,
+) -> CallResult {
+    let HttpAnswer(response) = answer;
     let (status, headers) = (response.status(), response.headers().clone());
     let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
     let outcome = if status.is_success() || hop.any_status {

@@ -3,7 +3,7 @@
 use super::auth;
 use super::mapping::Mapping;
 use crate::failure::{invalid, shown};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use crate::tools::auth::Auth;
 use crate::tools::fields::{Fields, plain, seconds};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -58,7 +58,7 @@ impl Limits {
 impl Request {
     pub(super) async fn read(
         config: &Map<String, Value>,
-        desk: &Desk,
+        cx: &ToolContext,
         key: &str,
     ) -> Result<Request, Box<Failure>> {
         let fields = Fields::of(Tool::Http, config)?;
@@ -75,17 +75,17 @@ impl Request {
             any_status: fields.flag("any_status")?.unwrap_or(false),
             mapping: fields
                 .given("response_mapping")
-                .map(|given| Mapping::read(given, mapping_field(desk)))
+                .map(|given| Mapping::read(given, mapping_field(cx)))
                 .transpose()?,
         };
         request.put_content(fields)?;
         if let Some(auth) = fields.given("auth") {
-            auth::apply(&Auth::read(auth, desk).await?, &mut request)?;
+            auth::apply(&Auth::read(auth, cx).await?, &mut request)?;
         }
-        if desk.has_own_key || !request.method.is_safe() {
+        if cx.has_own_key || !request.method.is_safe() {
             let key = HeaderValue::from_bytes(key.as_bytes())
                 .map_err(|_| invalid("the idempotency key has characters that no header can have"))?;
-            match desk.has_own_key {
+            match cx.has_own_key {
                 true => drop(request.headers.insert(IDEMPOTENCY_KEY, key)),
                 false => drop(request.headers.entry(IDEMPOTENCY_KEY).or_insert(key)),
             }
@@ -175,8 +175,8 @@ impl Request {
 }
 
 /// Returns the name of the field. Nodes of workflows have the document's name for it.
-fn mapping_field(desk: &Desk) -> &'static str {
-    if desk.node.is_some() { "responseMapping" } else { "response_mapping" }
+fn mapping_field(cx: &ToolContext) -> &'static str {
+    if cx.node.is_some() { "responseMapping" } else { "response_mapping" }
 }
 
 /// Returns a URL without parts that may be secret.

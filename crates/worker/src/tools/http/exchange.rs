@@ -1,6 +1,6 @@
 //! A request with its redirects, up to the last answer.
 
-use super::answer::{self, Answer};
+use super::answer::{self, HttpAnswer};
 use super::clients::Clients;
 use super::config::{Request, place};
 use crate::egress::{Refused, connection_code};
@@ -42,14 +42,14 @@ pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share
 }
 
 /// Follows redirects. The returned hop is the last request.
-async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Result<Answer, Box<Failure>> {
+async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Result<HttpAnswer, Box<Failure>> {
     for _ in 0..=HOPS_MAX {
         let host = hop.url.host_str().unwrap_or_default();
         clients.egress.check_host(host).map_err(|refused| not_allowed(hop, &refused))?;
         let response = sent(hop, client).await?;
         match redirect(hop, &response)? {
             Some(next) => *hop = next,
-            None => return Ok(Answer(response)),
+            None => return Ok(HttpAnswer(response)),
         }
     }
     let message = format!("{} was redirected more than {HOPS_MAX} times", hop.describe());

@@ -3,18 +3,24 @@
 
 use super::config::{Request, place};
 use crate::pipeline::{Call, CallResult};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_protocol::Level;
 
-pub(super) async fn before(request: &Request, desk: &Desk) {
+pub(super) async fn before(request: &Request, cx: &ToolContext) {
     let url = place(&request.url);
     let data = json!({ "method": request.method.as_str(), "url": url });
-    desk.lines.say(Level::Debug, &format!("Sending request to {url}"), Some(data)).await;
+    cx.lines.say(Level::Debug, &format!("Sending request to {url}"), Some(data)).await;
 }
 
-pub(super) async fn after(request: &Request, call: &Call, desk: &Desk, called: &CallResult, took: Duration) {
+pub(super) async fn after(
+    request: &Request,
+    call: &Call,
+    cx: &ToolContext,
+    called: &CallResult,
+    took: Duration,
+) {
     let status = called.facts.get("http").and_then(|http| http["status"].as_u64());
     let (level, text) = match (&called.outcome, status) {
         (Ok(_), Some(status)) => (Level::Info, format!("Request answered with status {status}")),
@@ -29,10 +35,10 @@ pub(super) async fn after(request: &Request, call: &Call, desk: &Desk, called: &
         "url": place(&request.url),
         "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         // Number of retries by the task's own rules and by the step.
-        "retryAttempt": desk.attempt() + call.try_number.saturating_sub(1),
+        "retryAttempt": cx.attempt() + call.try_number.saturating_sub(1),
     });
     if let Some(status) = status {
         data["statusCode"] = Value::from(status);
     }
-    desk.lines.say(level, &text, Some(data)).await;
+    cx.lines.say(level, &text, Some(data)).await;
 }

@@ -6,7 +6,7 @@
 use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
 use crate::sandbox::{Bounds, FOUND_BYTES_MAX, Job, Limits};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 use std::time::Duration;
@@ -67,12 +67,12 @@ impl Mapping {
     }
 
     /// Checks the paths that were not checked when they were parsed, before the request is sent.
-    pub(super) async fn check(&self, desk: &Desk, halt: Halt) -> Result<(), Box<Failure>> {
+    pub(super) async fn check(&self, cx: &ToolContext, halt: Halt) -> Result<(), Box<Failure>> {
         let paths = self.searches();
         let Some(field) = self.paths().next().map(|path| path.field).filter(|_| !paths.is_empty()) else {
             return Ok(());
         };
-        let checked = desk.compute(Job::CheckPaths(paths), &BOUNDS, halt).await;
+        let checked = cx.compute(Job::CheckPaths(paths), &BOUNDS, halt).await;
         checked.map(drop).map_err(|failure| named(field, failure))
     }
 
@@ -81,14 +81,14 @@ impl Mapping {
         &self,
         data: Value,
         asked: &str,
-        desk: &Desk,
+        cx: &ToolContext,
         halt: Halt,
     ) -> Result<Value, Box<Failure>> {
         let singles: Vec<Option<Value>> =
             self.paths().map(|path| path.follow(&data, asked)).collect::<Result<_, _>>()?;
         let mut found = match self.searches() {
             none if none.is_empty() => Vec::new(),
-            paths => search(paths, data, desk, halt).await.map_err(|failure| named(asked, failure))?,
+            paths => search(paths, data, cx, halt).await.map_err(|failure| named(asked, failure))?,
         }
         .into_iter();
         let mut values =
@@ -119,11 +119,11 @@ impl Mapping {
 async fn search(
     paths: Vec<String>,
     data: Value,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Vec<Value>, Box<Failure>> {
-    let found = desk.compute(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
-    let found = desk.share.parse(found).await.map_err(|error| {
+    let found = cx.compute(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
+    let found = cx.share.parse(found).await.map_err(|error| {
         failure(codes::RESULT_TOO_LARGE, format!("what the JSONPath finds cannot be kept: {error}"))
     })?;
     match found {

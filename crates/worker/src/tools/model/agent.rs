@@ -26,13 +26,13 @@ mod state;
 mod toolbox;
 
 use super::Model;
-use super::answer::Answer;
+use super::answer::ModelAnswer;
 use crate::failure::failure;
 use crate::halt::Halt;
-use crate::node::NodeDesk;
+use crate::node::NodeContext;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
 use crate::pipeline::{Call, PAUSE_MAX_MS};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use config::{AgentType, Config};
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
@@ -51,27 +51,27 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Maximum wait that keeps the slot. If it is exceeded, the attempt fails, and the next one continues here.
 const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
-pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+pub(in crate::tools) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let (model, fields) = Model::read(Tool::AiAgent, &call.config)?;
     let config = Config::read(fields)?;
-    let node = desk.node(TOOL)?;
+    let node = cx.node(TOOL)?;
     let state = match &call.memo {
         Some(memo) => State::read(memo)?,
-        None => State::new(node.work().attempt, prompt::opening(&model, &config, call, desk, node).await?),
+        None => State::new(node.work().attempt, prompt::opening(&model, &config, call, cx, node).await?),
     };
     // Counts of earlier attempts are part of the report.
     node.meter.add(TOKENS_USED, state.tokens);
     node.meter.add(API_CALLS, state.requests);
     let toolbox = Toolbox::new(&config);
-    Agent { model, config, toolbox, desk, node, halt }.work(state).await
+    Agent { model, config, toolbox, cx, node, halt }.work(state).await
 }
 
 struct Agent<'a> {
     model: Model,
     config: Config,
     toolbox: Toolbox,
-    desk: &'a Desk,
-    node: &'a NodeDesk,
+    cx: &'a ToolContext,
+    node: &'a NodeContext,
     halt: Halt,
 }
 
@@ -81,7 +81,7 @@ impl Agent<'_> {
             let open = state.open_calls();
             if !open.is_empty() {
                 let made = join_all(open.iter().enumerate().map(|(index, call)| {
-                    self.toolbox.call(call, state.name(index), self.desk, self.node, &self.halt)
+                    self.toolbox.call(call, state.name(index), self.cx, self.node, &self.halt)
                 }));
                 for (call, result) in open.iter().zip(made.await) {
                     state.add_result(call, result?);
@@ -121,13 +121,13 @@ impl Agent<'_> {
         Err(failed)
     }
 
-    async fn request_answer(&self, state: &mut State) -> Result<Answer, Box<Failure>> {
+    async fn request_answer(&self, state: &mut State) -> Result<ModelAnswer, Box<Failure>> {
         let mut tries = 0;
         loop {
             tries += 1;
             state.requests += 1;
             let body = self.body(state);
-            let failed = match self.model.ask(body, self.desk, self.node, self.halt.clone()).await {
+            let failed = match self.model.ask(body, self.cx, self.node, self.halt.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -139,7 +139,7 @@ impl Agent<'_> {
                 return Err(failed);
             }
             let said = format!("{}; the request is repeated in {} s", failed.message, wait.as_secs());
-            self.desk.lines.say(Level::Warn, &said, None).await;
+            self.cx.lines.say(Level::Warn, &said, None).await;
             let mut halt = self.halt.clone();
             tokio::select! {
                 () = sleep(wait) => {}
@@ -158,14 +158,14 @@ impl Agent<'_> {
     }
 
     /// Writes the agent's thoughts and decisions to the log.
-    async fn log_answer(&self, answer: &Answer) {
+    async fn log_answer(&self, answer: &ModelAnswer) {
         let streamed = self.model.stream;
         if let Some(text) = answer.text.as_deref().filter(|text| !text.is_empty() && !streamed) {
-            self.desk.lines.say(Level::Info, text, None).await;
+            self.cx.lines.say(Level::Info, text, None).await;
         }
         for call in &answer.calls {
             let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
-            self.desk.lines.say(Level::Info, &format!("calls {}", call.name), Some(arguments)).await;
+            self.cx.lines.say(Level::Info, &format!("calls {}", call.name), Some(arguments)).await;
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const CALLS_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Answer {
+pub(super) struct ModelAnswer {
     pub(super) text: Option<String>,
     pub(super) calls: Vec<ToolCall>,
     pub(super) finish: Option<String>,
@@ -89,7 +89,7 @@ impl From<Counted> for Usage {
 }
 
 /// Reads an answer that arrived as a whole.
-pub(super) fn whole(body: &[u8]) -> Result<Answer, String> {
+pub(super) fn whole(body: &[u8]) -> Result<ModelAnswer, String> {
     let whole: Whole = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let usage = whole.usage.unwrap_or_default().into();
     let Some(Choice { message, finish_reason }) = whole.choices.into_iter().next() else {
@@ -105,7 +105,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Answer, String> {
                 other => other.to_string(),
             },
         });
-    let answer = Answer {
+    let answer = ModelAnswer {
         text: text(message.content),
         calls: calls.collect(),
         finish: finish_reason,
@@ -127,7 +127,7 @@ fn text(content: Option<Value>) -> Option<String> {
     }
 }
 
-fn checked(answer: Answer) -> Result<Answer, String> {
+fn checked(answer: ModelAnswer) -> Result<ModelAnswer, String> {
     if answer.calls.len() > CALLS_MAX {
         return Err(format!("it calls more than {CALLS_MAX} tools at once"));
     }
@@ -194,16 +194,16 @@ impl Pieces {
         known.arguments.push_str(call["function"]["arguments"].as_str().unwrap_or_default());
     }
 
-    pub(super) fn end(self) -> Result<Answer, String> {
+    pub(super) fn end(self) -> Result<ModelAnswer, String> {
         if !self.over && self.finish.is_none() {
             return Err("it ended early".to_owned());
         }
         let Pieces { text, calls, finish, model, usage, .. } = self;
-        checked(Answer { text, calls: calls.into_values().collect(), finish, model, usage })
+        checked(ModelAnswer { text, calls: calls.into_values().collect(), finish, model, usage })
     }
 }
 
-impl Answer {
+impl ModelAnswer {
     /// Returns the answer as a message of the conversation.
     pub(super) fn message(&self) -> Value {
         let mut message = Map::new();

@@ -1,12 +1,12 @@
 //! One request to a model, under the same egress rules as every request of a definition.
 
 use super::Model;
-use super::answer::{Answer, Pieces, whole};
+use super::answer::{ModelAnswer, Pieces, whole};
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
-use crate::node::NodeDesk;
+use crate::node::NodeContext;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use crate::tools::http::retry_after_ms;
 use jiff::Timestamp;
 use reqwest::Response;
@@ -30,14 +30,14 @@ impl Model {
     pub(super) async fn ask(
         &self,
         body: Map<String, Value>,
-        desk: &Desk,
-        node: &NodeDesk,
+        cx: &ToolContext,
+        node: &NodeContext,
         mut halt: Halt,
-    ) -> Result<Answer, Box<Failure>> {
+    ) -> Result<ModelAnswer, Box<Failure>> {
         tokio::select! {
             biased;
             _ = halt.requested() => Err(failure::stopped("the request to the model")),
-            answer = self.answered(body, desk, node) => {
+            answer = self.answered(body, cx, node) => {
                 let answer = answer?;
                 node.meter.add(TOKENS_USED, answer.usage.total);
                 Ok(answer)
@@ -48,25 +48,25 @@ impl Model {
     async fn answered(
         &self,
         body: Map<String, Value>,
-        desk: &Desk,
-        node: &NodeDesk,
-    ) -> Result<Answer, Box<Failure>> {
-        let response = self.sent(body, desk, node).await?;
+        cx: &ToolContext,
+        node: &NodeContext,
+    ) -> Result<ModelAnswer, Box<Failure>> {
+        let response = self.sent(body, cx, node).await?;
         if !response.status().is_success() {
-            return Err(self.by_status(response, &desk.kit.keeper.redactor()).await);
+            return Err(self.by_status(response, &cx.kit.keeper.redactor()).await);
         }
         if self.stream && is_stream(&response) {
-            self.streamed(response, desk).await
+            self.streamed(response, cx).await
         } else {
-            self.whole(response, &desk.kit.keeper.redactor()).await
+            self.whole(response, &cx.kit.keeper.redactor()).await
         }
     }
 
     async fn sent(
         &self,
         own: Map<String, Value>,
-        desk: &Desk,
-        node: &NodeDesk,
+        cx: &ToolContext,
+        node: &NodeContext,
     ) -> Result<Response, Box<Failure>> {
         let mut body = self.settings.clone();
         body.extend(own);
@@ -74,7 +74,7 @@ impl Model {
             body.insert("stream".to_owned(), json!(true));
             body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
         }
-        let clients = &desk.kit.clients;
+        let clients = &cx.kit.clients;
         let host = self.url.host_str().unwrap_or_default();
         clients.check_host(host).map_err(|refused| {
             failure(codes::EGRESS_REFUSED, format!("the model at {} was not called: {refused}", self.place()))
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    async fn whole(&self, mut response: Response, redactor: &Redactor) -> Result<Answer, Box<Failure>> {
+    async fn whole(&self, mut response: Response, redactor: &Redactor) -> Result<ModelAnswer, Box<Failure>> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut response).await? {
             body.extend_from_slice(&piece);
@@ -103,8 +103,8 @@ impl Model {
     }
 
     /// Writes the text of an answer to the log, line by line while it arrives.
-    async fn streamed(&self, mut response: Response, desk: &Desk) -> Result<Answer, Box<Failure>> {
-        let redactor = desk.kit.keeper.redactor();
+    async fn streamed(&self, mut response: Response, cx: &ToolContext) -> Result<ModelAnswer, Box<Failure>> {
+        let redactor = cx.kit.keeper.redactor();
         let (mut pieces, mut rest, mut line, mut length) = (Pieces::default(), Vec::new(), String::new(), 0);
         while let Some(piece) = self.piece(&mut response).await? {
             length += piece.len();
@@ -120,7 +120,7 @@ impl Model {
                     pieces.push(data).map_err(|error| self.not_understood(&error, &event, &redactor))?;
                 line.push_str(&brought);
                 while let Some((whole, next)) = line.split_once('\n') {
-                    desk.lines.say(Level::Info, whole, None).await;
+                    cx.lines.say(Level::Info, whole, None).await;
                     line = next.to_owned();
                 }
             }
@@ -129,7 +129,7 @@ impl Model {
             }
         }
         if !line.is_empty() {
-            desk.lines.say(Level::Info, &line, None).await;
+            cx.lines.say(Level::Info, &line, None).await;
         }
         pieces.end().map_err(|error| self.not_understood(&error, &rest, &redactor))
     }

@@ -5,15 +5,15 @@ use super::{Model, usage};
 use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
 use crate::pipeline::Call;
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use windlass_protocol::{Failure, Tool, codes};
 use windlass_schemas::{Misfit, Schema};
 
-pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+pub(in crate::tools) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let (model, fields) = Model::read(Tool::Llm, &call.config)?;
-    let node = desk.node(Tool::Llm.kind())?;
+    let node = cx.node(Tool::Llm.kind())?;
     let format = match fields.text("output_format")?.as_deref() {
         None | Some("text") => Format::Text,
         Some("markdown") => Format::Markdown,
@@ -24,9 +24,9 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
         }
     };
     let schema = checked(&format).await?;
-    let answer = model.ask(body(&model, &format)?, desk, node, halt).await?;
+    let answer = model.ask(body(&model, &format)?, cx, node, halt).await?;
     // It may be truncated later, and a cut secret would not be found.
-    let text = desk.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
+    let text = cx.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
     let mut result = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
         "usage": usage(answer.usage) });
     if let Format::Json(_) = &format {
@@ -64,8 +64,8 @@ fn body(model: &Model, format: &Format) -> Result<Map<String, Value>, Box<Failur
     let Some(user) = &model.user else { return Err(invalid("llm needs `user_prompt`, a text")) };
     let asked = match format {
         Format::Text => None,
-        Format::Markdown => Some("Answer in Markdown."),
-        Format::Json(_) => Some("Answer with one JSON value and nothing else."),
+        Format::Markdown => Some("ModelAnswer in Markdown."),
+        Format::Json(_) => Some("ModelAnswer with one JSON value and nothing else."),
     };
     let system: Vec<&str> = model.system.as_deref().into_iter().chain(asked).collect();
     let mut messages = Vec::new();
@@ -95,7 +95,7 @@ fn parsed(text: &str, schema: Option<&Schema>) -> Result<Value, Box<Failure>> {
         failed.details = json!({ "text": shown(text) });
         failed
     };
-    let value = serde_json::from_str(bare).map_err(|error| refused(format!("is no JSON: {error}")))?;
+    let value = serde_json::from_str(bare).map_err(|error| refused(format!("is not JSON: {error}")))?;
     let Some(schema) = schema else { return Ok(value) };
     match schema.validate(&value) {
         Ok(()) => Ok(value),
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(refused.code, "PROVIDER_ERROR");
             assert!(refused.message.contains(expected), "{}", refused.message);
         };
-        check("Sure! Here it is", "is no JSON");
+        check("Sure! Here it is", "is not JSON");
         check("{\"n\": \"x\"}", "does not fit the schema at `/n`");
     }
 

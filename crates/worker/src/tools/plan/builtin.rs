@@ -1,6 +1,6 @@
 //! Built-in actions that need no program: requests over HTTP, and checks.
 
-use super::super::{Desk, http};
+use super::super::{ToolContext, http};
 use super::inputs::{InputValue, ResolvedInput, text_of};
 use crate::failure::failure;
 use crate::halt::Halt;
@@ -19,7 +19,7 @@ const OF_CHECK: [&str; 2] = ["expression", "name"];
 pub(super) async fn request_http(
     inputs: &[ResolvedInput],
     call: &Call,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Map<String, Value>, Box<Failure>> {
     let values = by_name(inputs);
@@ -39,7 +39,7 @@ pub(super) async fn request_http(
         number: 0,
         memo: None,
     };
-    let mut answer = http::run(&request, desk, halt).await.outcome?;
+    let mut answer = http::run(&request, cx, halt).await.outcome?;
     let (status, headers, body) =
         (answer["status_code"].take(), answer["headers"].take(), answer["data"].take());
     let (sent, headers) = (shown(value("headers")), shown(headers));

@@ -2,7 +2,7 @@
 //! variables with these paths are correct in both places.
 
 use super::super::container;
-use super::super::{Desk, container::container_name};
+use super::super::{ToolContext, container::container_name};
 use super::inputs::{InputValue, ResolvedInput, plain_text, text_of};
 use super::place::{StepPlace, certificates};
 use crate::failure::{failure, invalid};
@@ -50,7 +50,7 @@ impl Image {
         &self,
         place: &StepPlace,
         env: &BTreeMap<String, String>,
-        desk: &Desk,
+        cx: &ToolContext,
         halt: Halt,
     ) -> Result<Value, Box<Failure>> {
         if self.name.is_empty() || self.name.starts_with('-') || self.name.contains(char::is_whitespace) {
@@ -62,13 +62,13 @@ impl Image {
         let layout = cached(&place.cache, &self.name).filter(|_| container::is_installed("podman"));
         let engine = if layout.is_some() { Some("podman") } else { container::find_engine() };
         let engine = engine.ok_or_else(no_engine)?;
-        let name = container_name(desk.unit);
+        let name = container_name(cx.unit);
         container::remove(engine, &name).await;
         let mut passed = env.clone();
         passed.remove("PATH");
         let inside: Vec<(&str, String)> =
             INSIDE_ONLY.iter().filter_map(|name| Some((*name, passed.remove(*name)?))).collect();
-        let own = desk.names.iter().map(|(name, _)| *name);
+        let own = cx.names.iter().map(|(name, _)| *name);
         let words = self.words(
             engine,
             &name,
@@ -78,7 +78,7 @@ impl Image {
             layout.as_deref(),
         );
         let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
-        let ended = place.program(argv, &passed).run(desk, halt.clone()).await;
+        let ended = place.program(argv, &passed).run(cx, halt.clone()).await;
         if halt.is_requested() {
             container::remove(engine, &name).await;
         }

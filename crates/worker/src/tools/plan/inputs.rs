@@ -1,6 +1,6 @@
 //! Inputs of a step: their values, found through references and checked against their schemas.
 
-use super::super::Desk;
+use super::super::ToolContext;
 use crate::failure::{failure, invalid};
 use serde_json::{Map, Value};
 use windlass_artifact::key;
@@ -63,7 +63,7 @@ pub(super) fn plain_text(value: &Value) -> String {
 pub(super) async fn resolve(
     step: &PlanStep,
     config: &Map<String, Value>,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Vec<ResolvedInput>, Box<Failure>> {
     let mut resolved = Vec::new();
     for input in &step.inputs {
@@ -74,13 +74,13 @@ pub(super) async fn resolve(
             Binding::Unbound => None,
             Binding::Ref { from, drill, default, .. } => {
                 let source = PlanStep::source(config, &input.name);
-                let found = referenced(input, from, drill, source, desk).await?;
+                let found = referenced(input, from, drill, source, cx).await?;
                 found.or_else(|| default.clone().map(InputValue::Inline))
             }
         };
         let value = match found {
             Some(InputValue::Artifact(stored)) if is_read_here(&step.program, &input.name) => {
-                InputValue::Inline(load(input, &stored, desk).await?)
+                InputValue::Inline(load(input, &stored, cx).await?)
             }
             Some(value) => value,
             None => {
@@ -94,7 +94,7 @@ pub(super) async fn resolve(
         resolved.push(ResolvedInput {
             name: input.name.clone(),
             is_json: input.schema.is_some(),
-            is_secret: is_secret(input, desk),
+            is_secret: is_secret(input, cx),
             value,
         });
     }
@@ -107,7 +107,7 @@ async fn referenced(
     from: &RefSource,
     drill: &[String],
     source: Option<&Value>,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Option<InputValue>, Box<Failure>> {
     let Some(source) = source else { return Ok(None) };
     let stored = StoredInput::read(source).filter(|_| matches!(from, RefSource::Output { .. }));
@@ -117,9 +117,9 @@ async fn referenced(
     if drill.is_empty() {
         return Ok(Some(InputValue::Artifact(stored)));
     }
-    let bytes = load_bytes(input, &stored, "reads a part of", desk).await?;
+    let bytes = load_bytes(input, &stored, "reads a part of", cx).await?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        invalid(format!("input `{}` reads a part of a value that is no JSON: {error}", input.name))
+        invalid(format!("input `{}` reads a part of a value that is not JSON: {error}", input.name))
     })?;
     Ok(drill_into(&value, drill).map(|part| InputValue::Inline(part.clone())))
 }
@@ -135,8 +135,8 @@ fn is_read_here(program: &StepProgram, name: &str) -> bool {
 }
 
 /// Loads a value for an action that reads it in this process.
-async fn load(input: &StepInput, stored: &StoredInput, desk: &Desk) -> Result<Value, Box<Failure>> {
-    let bytes = load_bytes(input, stored, "of a built-in action is", desk).await?;
+async fn load(input: &StepInput, stored: &StoredInput, cx: &ToolContext) -> Result<Value, Box<Failure>> {
+    let bytes = load_bytes(input, stored, "of a built-in action is", cx).await?;
     let unusable = |why: String| invalid(format!("input `{}` cannot be read: {why}", input.name));
     if stored.is_json {
         return serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()));
@@ -148,7 +148,7 @@ async fn load_bytes(
     input: &StepInput,
     stored: &StoredInput,
     use_of_it: &str,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Vec<u8>, Box<Failure>> {
     let StoredInput { key, bytes, .. } = stored;
     if *bytes > DRILLED_BYTES_MAX {
@@ -158,7 +158,7 @@ async fn load_bytes(
         );
         return Err(failure(codes::VALUE_TOO_LARGE, message));
     }
-    let loaded = desk.kit.claim.load(vec![key.clone()]).await?.pop().and_then(|(_, bytes)| bytes);
+    let loaded = cx.kit.claim.load(vec![key.clone()]).await?.pop().and_then(|(_, bytes)| bytes);
     Ok(loaded.ok_or_else(|| crate::pipeline::not_available(key))?.to_vec())
 }
 
@@ -184,7 +184,7 @@ pub(super) fn check_schema(what: &str, schema: &Value, value: &Value) -> Result<
     }
 }
 
-fn is_secret(input: &StepInput, desk: &Desk) -> bool {
+fn is_secret(input: &StepInput, cx: &ToolContext) -> bool {
     let Binding::Ref { from: RefSource::Param(param), .. } = &input.binding else { return false };
-    desk.keychain.get(PlanStep::SECRETS).is_some_and(|secrets| secrets.get(param).is_some())
+    cx.keychain.get(PlanStep::SECRETS).is_some_and(|secrets| secrets.get(param).is_some())
 }

@@ -17,7 +17,7 @@ mod inputs;
 mod outputs;
 mod place;
 
-use super::Desk;
+use super::ToolContext;
 use super::program::Program;
 use super::shell;
 use crate::failure::{failure, invalid};
@@ -33,30 +33,30 @@ use windlass_protocol::{BuiltinAction, Failure, PlanStep, RoutingTarget, StepPro
 /// Name in messages, as in "the command of plan step could not be started".
 const TOOL: &str = "plan step";
 
-pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    run_step(call, desk, halt).await.into()
+pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult {
+    run_step(call, cx, halt).await.into()
 }
 
-async fn run_step(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+async fn run_step(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let step = PlanStep::read(&call.config).map_err(invalid)?;
-    let inputs = inputs::resolve(&step, &call.config, desk).await?;
+    let inputs = inputs::resolve(&step, &call.config, cx).await?;
     let routing = routing(&call.config)?;
     let produced = match &step.program {
         StepProgram::Builtin(BuiltinAction::RequestHttp) => {
-            desk.note_logs(Vec::new());
-            builtin::request_http(&inputs, call, desk, halt).await?
+            cx.note_logs(Vec::new());
+            builtin::request_http(&inputs, call, cx, halt).await?
         }
         StepProgram::Builtin(BuiltinAction::Check) => {
-            desk.note_logs(Vec::new());
+            cx.note_logs(Vec::new());
             builtin::check(&inputs)?
         }
         StepProgram::Builtin(BuiltinAction::Shell | BuiltinAction::RunImage)
         | StepProgram::Script { .. }
         | StepProgram::Image { .. } => {
-            return run_program(&step, &inputs, routing.as_ref(), desk, halt).await;
+            return run_program(&step, &inputs, routing.as_ref(), cx, halt).await;
         }
     };
-    outputs::store_values(&step, produced, desk).await
+    outputs::store_values(&step, produced, cx).await
 }
 
 fn routing(config: &Map<String, Value>) -> Result<Option<RoutingTarget>, Box<Failure>> {
@@ -68,11 +68,11 @@ async fn run_program(
     step: &PlanStep,
     inputs: &[ResolvedInput],
     routing: Option<&RoutingTarget>,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Value, Box<Failure>> {
-    let place = StepPlace::make(desk).await?;
-    let result = run_in(&place, step, inputs, routing, desk, halt).await;
+    let place = StepPlace::make(cx).await?;
+    let result = run_in(&place, step, inputs, routing, cx, halt).await;
     place.remove(inputs).await;
     result
 }
@@ -82,37 +82,37 @@ async fn run_in(
     step: &PlanStep,
     inputs: &[ResolvedInput],
     routing: Option<&RoutingTarget>,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Value, Box<Failure>> {
-    place.write_inputs(inputs, desk).await?;
-    let mut env = place.environment(desk, routing).await?;
+    place.write_inputs(inputs, cx).await?;
+    let mut env = place.environment(cx, routing).await?;
     for (name, variable) in &step.env {
         if let Some(value) = variable_text(variable, inputs)? {
             env.entry(name.clone()).or_insert(value);
         }
     }
     let result = match &step.program {
-        StepProgram::Script { text } => run_script(place, text, &env, desk, halt).await,
+        StepProgram::Script { text } => run_script(place, text, &env, cx, halt).await,
         StepProgram::Builtin(BuiltinAction::RunImage) => {
             let image = image::Image::of_inputs(inputs)?;
-            image.run(place, &env, desk, halt).await
+            image.run(place, &env, cx, halt).await
         }
         StepProgram::Image { image, script } => {
             let Some(name) = variable_text(image, inputs)? else {
                 return Err(invalid("the input that names the image is not bound"));
             };
             let image = image::Image { name, command: script.as_deref().map(image::script_command) };
-            image.run(place, &env, desk, halt).await
+            image.run(place, &env, cx, halt).await
         }
         StepProgram::Builtin(_) => {
             let script = inputs::text_of(inputs, "script").unwrap_or_default();
-            run_script(place, &script, &env, desk, halt).await
+            run_script(place, &script, &env, cx, halt).await
         }
     };
-    desk.note_logs(place.captured_logs(desk).await?);
+    cx.note_logs(place.captured_logs(cx).await?);
     result?;
-    outputs::collect(place, step, desk).await
+    outputs::collect(place, step, cx).await
 }
 
 /// Runs a script: one that names its interpreter is run by it, any other by `sh`.
@@ -120,13 +120,13 @@ async fn run_script(
     place: &StepPlace,
     script: &str,
     env: &BTreeMap<String, String>,
-    desk: &Desk,
+    cx: &ToolContext,
     halt: Halt,
 ) -> Result<Value, Box<Failure>> {
     let path = place.write_script(script).await?;
     let argv: Vec<&OsStr> =
         if script.starts_with("#!") { vec![path.as_os_str()] } else { vec!["sh".as_ref(), path.as_os_str()] };
-    shell::read_result(place.program(argv, env).run(desk, halt).await?)
+    shell::read_result(place.program(argv, env).run(cx, halt).await?)
 }
 
 impl StepPlace {

@@ -1,6 +1,6 @@
 //! Outputs of a step: files that its program wrote, read back, checked and stored.
 
-use super::super::Desk;
+use super::super::ToolContext;
 use super::super::source::blocking;
 use super::inputs::{JSON, check_schema};
 use super::place::StepPlace;
@@ -38,8 +38,12 @@ enum Written {
 }
 
 /// Reads the declared outputs. One that was not written is absent, which is not a failure.
-pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> Result<Value, Box<Failure>> {
-    let mut store = Store::new(desk);
+pub(super) async fn collect(
+    place: &StepPlace,
+    step: &PlanStep,
+    cx: &ToolContext,
+) -> Result<Value, Box<Failure>> {
+    let mut store = Store::new(cx);
     for output in &step.outputs {
         let (dir, name) = (place.folders.dir.clone(), output.name.clone());
         let written =
@@ -59,9 +63,9 @@ pub(super) async fn collect(place: &StepPlace, step: &PlanStep, desk: &Desk) -> 
 pub(super) async fn store_values(
     step: &PlanStep,
     mut values: Map<String, Value>,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Value, Box<Failure>> {
-    let mut store = Store::new(desk);
+    let mut store = Store::new(cx);
     for output in &step.outputs {
         if let Some(value) = values.remove(&output.name) {
             let bytes = match (&value, &output.schema) {
@@ -75,7 +79,7 @@ pub(super) async fn store_values(
 }
 
 struct Store<'d> {
-    desk: &'d Desk,
+    cx: &'d ToolContext,
     result: Map<String, Value>,
     inline: usize,
     /// Keys of artifacts, which the report names in case the result itself becomes one.
@@ -83,8 +87,8 @@ struct Store<'d> {
 }
 
 impl<'d> Store<'d> {
-    fn new(desk: &'d Desk) -> Store<'d> {
-        Store { desk, result: Map::new(), inline: 0, keys: Vec::new() }
+    fn new(cx: &'d ToolContext) -> Store<'d> {
+        Store { cx, result: Map::new(), inline: 0, keys: Vec::new() }
     }
 
     /// Streams a file into an artifact, through a copy in a folder of the worker.
@@ -98,10 +102,10 @@ impl<'d> Store<'d> {
             return Err(too_large_for_condition(output));
         }
         let name = format!("{}.part", output.name);
-        let (redactor, to, part) = (self.desk.kit.keeper.redactor(), folder.clone(), name.clone());
+        let (redactor, to, part) = (self.cx.kit.keeper.redactor(), folder.clone(), name.clone());
         let copied = blocking(move || copy_redacted(file, to.create_file(&part, PRIVATE)?, redactor)).await;
         let (key, length) = copied.map_err(|error| unusable(&error))?;
-        let reference = stored_file(key, length, folder, &name, self.desk).await?;
+        let reference = stored_file(key, length, folder, &name, self.cx).await?;
         self.keys.push(reference.clone());
         self.result.insert(output.name.clone(), reference);
         Ok(())
@@ -117,14 +121,14 @@ impl<'d> Store<'d> {
         if output.in_condition && (value.is_none() || length as u64 > DRILLED_BYTES_MAX) {
             return Err(too_large_for_condition(output));
         }
-        let fits = output.in_condition || self.inline + length <= self.desk.inline_bytes / INLINE_PARTS;
+        let fits = output.in_condition || self.inline + length <= self.cx.inline_bytes / INLINE_PARTS;
         let value = match value.filter(|value| fits && !is_reference(value)) {
             Some(value) => {
                 self.inline += length;
                 value
             }
             None => {
-                let mut stored = store_bytes(redacted(bytes, self.desk).await, self.desk).await?;
+                let mut stored = store_bytes(redacted(bytes, self.cx).await, self.cx).await?;
                 if is_json {
                     stored[JSON] = json!(true);
                 }
@@ -138,7 +142,7 @@ impl<'d> Store<'d> {
 
     fn finish(self) -> Value {
         if !self.keys.is_empty() {
-            self.desk.note("artifacts", Value::Array(self.keys));
+            self.cx.note("artifacts", Value::Array(self.keys));
         }
         Value::Object(self.result)
     }
@@ -194,16 +198,16 @@ pub(super) async fn stored_file(
     length: u64,
     folder: &Folder,
     name: &str,
-    desk: &Desk,
+    cx: &ToolContext,
 ) -> Result<Value, Box<Failure>> {
-    desk.kit.claim.keep_file(key.clone(), length, folder.at(name)).await?;
+    cx.kit.claim.keep_file(key.clone(), length, folder.at(name)).await?;
     Ok(json!({ windlass_artifact::ARTIFACT: key, "bytes": length }))
 }
 
 fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
     let what = format!("output {}", output.name);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        failure(codes::OUTPUT_INVALID, format!("output `{}` is no JSON: {error}", output.name))
+        failure(codes::OUTPUT_INVALID, format!("output `{}` is not JSON: {error}", output.name))
     })?;
     if let Some(schema) = &output.schema {
         check_schema(&what, schema, &value)?;
@@ -212,8 +216,8 @@ fn parse(output: &StepOutput, bytes: &[u8]) -> Result<Value, Box<Failure>> {
 }
 
 /// Artifacts are stored unchanged, so values of secrets are removed before.
-async fn redacted(bytes: Vec<u8>, desk: &Desk) -> Vec<u8> {
-    let redactor = desk.kit.keeper.redactor();
+async fn redacted(bytes: Vec<u8>, cx: &ToolContext) -> Vec<u8> {
+    let redactor = cx.kit.keeper.redactor();
     let search = move || {
         let mut stream = windlass_secrets::Stream::new(redactor);
         let mut given = Vec::with_capacity(bytes.len());
@@ -229,9 +233,9 @@ async fn redacted(bytes: Vec<u8>, desk: &Desk) -> Vec<u8> {
     blocking(search).await.unwrap_or_default()
 }
 
-async fn store_bytes(bytes: Vec<u8>, desk: &Desk) -> Result<Value, Box<Failure>> {
+async fn store_bytes(bytes: Vec<u8>, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     let (key, length) = (key_of(&bytes), bytes.len());
-    desk.kit.claim.keep(vec![Artifact { key: key.clone(), bytes }]).await?;
+    cx.kit.claim.keep(vec![Artifact { key: key.clone(), bytes }]).await?;
     Ok(json!({ windlass_artifact::ARTIFACT: key, "bytes": length }))
 }
 

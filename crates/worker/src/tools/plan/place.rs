@@ -2,7 +2,7 @@
 //! other steps run as the same user and may have prepared links or folders there, which are removed and never used.
 
 use super::super::source::blocking;
-use super::super::{Desk, execution_of};
+use super::super::{ToolContext, execution_of};
 use super::inputs::{InputValue, ResolvedInput, plain_text};
 use super::outputs::{self, stored_file};
 use super::unusable;
@@ -64,9 +64,9 @@ enum CapturedLog {
 }
 
 impl StepPlace {
-    pub(super) async fn make(desk: &Desk) -> Result<StepPlace, Box<Failure>> {
-        let (kit, step) = (&desk.kit, desk.step().to_owned());
-        let folder = execution_folder(&kit.folders, desk.unit);
+    pub(super) async fn make(cx: &ToolContext) -> Result<StepPlace, Box<Failure>> {
+        let (kit, step) = (&cx.kit, cx.step().to_owned());
+        let folder = execution_folder(&kit.folders, cx.unit);
         let (scratch, dir) = (folder.join("scratch"), folder.join("steps").join(&step));
         let (cache, is_kept) = (kit.cache.join("images"), kit.keeps_workdirs);
         let images = cache.clone();
@@ -86,7 +86,7 @@ impl StepPlace {
     pub(super) async fn write_inputs(
         &self,
         inputs: &[ResolvedInput],
-        desk: &Desk,
+        cx: &ToolContext,
     ) -> Result<(), Box<Failure>> {
         for input in inputs {
             let (context, name) = (self.folders.context.clone(), file_name(input));
@@ -94,7 +94,7 @@ impl StepPlace {
                 InputValue::Inline(value) if input.is_json => value.to_string().into_bytes().into(),
                 InputValue::Inline(value) => plain_text(value).into_bytes().into(),
                 InputValue::Artifact(stored) => {
-                    let loaded = desk.kit.claim.load_file(&stored.key).await?;
+                    let loaded = cx.kit.claim.load_file(&stored.key).await?;
                     loaded.ok_or_else(|| crate::pipeline::not_available(&stored.key))?
                 }
             };
@@ -122,7 +122,7 @@ impl StepPlace {
     /// secrets.
     pub(super) async fn environment(
         &self,
-        desk: &Desk,
+        cx: &ToolContext,
         routing: Option<&RoutingTarget>,
     ) -> Result<BTreeMap<String, String>, Box<Failure>> {
         let shown = |path: &Path| path.display().to_string();
@@ -132,8 +132,8 @@ impl StepPlace {
             _ => format!("{bin}:/usr/local/bin:/usr/bin:/bin"),
         };
         let variables = [
-            ("SIGNADOT_PLAN_EXECUTION_ID", execution_of(desk)),
-            ("SIGNADOT_PLAN_STEP_ID", desk.step().to_owned()),
+            ("SIGNADOT_PLAN_EXECUTION_ID", execution_of(cx)),
+            ("SIGNADOT_PLAN_STEP_ID", cx.step().to_owned()),
             ("SIGNADOT_PLAN_WORKDIR", shown(&self.dir)),
             ("SIGNADOT_PLAN_EXECUTION_SCRATCHDIR", shown(&self.scratch)),
             ("SIGNADOT_PLAN_EXECUTION_BINDIR", bin.clone()),
@@ -150,7 +150,7 @@ impl StepPlace {
             let named = [
                 ("SIGNADOT_SANDBOX_NAME", &target.sandbox),
                 ("SIGNADOT_ROUTEGROUP_NAME", &target.route_group),
-                ("SIGNADOT_ROUTING_KEY", &desk.routing_key(target).await?),
+                ("SIGNADOT_ROUTING_KEY", &cx.routing_key(target).await?),
             ];
             let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
             env.extend(named);
@@ -160,15 +160,15 @@ impl StepPlace {
 
     /// Returns the output of the program on its streams, after secrets were removed. A long one is streamed into an
     /// artifact.
-    pub(super) async fn captured_logs(&self, desk: &Desk) -> Result<Vec<StepLog>, Box<Failure>> {
+    pub(super) async fn captured_logs(&self, cx: &ToolContext) -> Result<Vec<StepLog>, Box<Failure>> {
         let mut logs = Vec::new();
         for stream in STREAMS {
-            let (folder, text_max) = (self.folders.logs.clone(), desk.inline_bytes as u64);
+            let (folder, text_max) = (self.folders.logs.clone(), cx.inline_bytes as u64);
             let captured = blocking(move || read_log(&folder, stream, text_max)).await;
             let value = match captured.map_err(|error| unusable(&error))? {
                 CapturedLog::Text(text) => json!(text),
                 CapturedLog::File(key, length) => {
-                    stored_file(key, length, &self.folders.logs, stream, desk).await?
+                    stored_file(key, length, &self.folders.logs, stream, cx).await?
                 }
             };
             logs.push(StepLog { stream: stream.to_owned(), value });
@@ -239,7 +239,7 @@ impl StepPlace {
     }
 }
 
-impl Desk {
+impl ToolContext {
     /// Stores the captured streams for the report.
     pub(super) fn note_logs(&self, logs: Vec<StepLog>) {
         let empty = |stream: &str| StepLog { stream: stream.to_owned(), value: json!("") };

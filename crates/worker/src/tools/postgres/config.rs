@@ -2,7 +2,7 @@
 
 use super::split::split;
 use crate::failure::{invalid, shown};
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use crate::tools::auth::Auth;
 use crate::tools::fields::Fields;
 use crate::tools::source::Source;
@@ -41,22 +41,22 @@ pub(super) struct PostgresServer {
 }
 
 impl Order {
-    pub(super) async fn read(config: &Map<String, Value>, desk: &Desk) -> Result<Order, Box<Failure>> {
+    pub(super) async fn read(config: &Map<String, Value>, cx: &ToolContext) -> Result<Order, Box<Failure>> {
         let fields = Fields::of(Tool::Postgres, config)?;
         let auth = fields.one_of(&["auth", "credential"])?;
         let auth = match auth {
-            Some((_, auth)) => Some(Auth::read(auth, desk).await?),
+            Some((_, auth)) => Some(Auth::read(auth, cx).await?),
             None => None,
         };
         Ok(Order {
             place: place(config, auth)?,
-            statements: statements(fields, desk).await?,
+            statements: statements(fields, cx).await?,
             result_max: result_max(fields)?,
         })
     }
 }
 
-async fn statements(fields: Fields<'_>, desk: &Desk) -> Result<Vec<Statement>, Box<Failure>> {
+async fn statements(fields: Fields<'_>, cx: &ToolContext) -> Result<Vec<Statement>, Box<Failure>> {
     let params = params(fields.given("params"))?;
     let Some((key, given)) = fields.one_of(&["command", "query", "commands", "script"])? else {
         return Err(invalid(
@@ -65,7 +65,7 @@ async fn statements(fields: Fields<'_>, desk: &Desk) -> Result<Vec<Statement>, B
     };
     let mut found = Vec::new();
     match given {
-        script if key == "script" => found.extend(taken_apart(&script_text(script, desk).await?, params)?),
+        script if key == "script" => found.extend(taken_apart(&script_text(script, cx).await?, params)?),
         Value::String(text) => found.extend(taken_apart(text, params)?),
         Value::Array(items) if key == "commands" => {
             if !params.is_empty() {
@@ -85,11 +85,11 @@ async fn statements(fields: Fields<'_>, desk: &Desk) -> Result<Vec<Statement>, B
 
 /// Loads statements from a file below the directory of the worker. The path may be a value, so it cannot leave that
 /// directory, and only definitions that may run programs read files.
-async fn script_text(script: &Value, desk: &Desk) -> Result<String, Box<Failure>> {
+async fn script_text(script: &Value, cx: &ToolContext) -> Result<String, Box<Failure>> {
     let kind = Tool::Postgres.kind();
     let source = Source::read(kind, script, None)?;
     if let Source::File(path) = &source {
-        desk.may_run_programs(kind).await?;
+        cx.may_run_programs(kind).await?;
         if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             let path = shown(&path.display().to_string());
             let message = format!("`script` of postgres is a relative path without `..`, not `{path}`");

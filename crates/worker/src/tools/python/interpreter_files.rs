@@ -26,7 +26,7 @@ const ANSWER_MAX: u64 = 128 << 20;
 /// Message of the runner.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::tools) enum Answer {
+pub(in crate::tools) enum RunnerAnswer {
     Result(Value),
     Unset(()),
     NotJson(String),
@@ -84,7 +84,7 @@ impl InterpreterFiles {
     }
 
     /// Returns the answer; None if the interpreter left none. The directory is removed afterwards.
-    pub(super) async fn read(self, share: &Share) -> Result<Option<Answer>, Box<Failure>> {
+    pub(super) async fn read(self, share: &Share) -> Result<Option<RunnerAnswer>, Box<Failure>> {
         read_answer(self.dir.path(), share).await
     }
 }
@@ -93,7 +93,7 @@ impl InterpreterFiles {
 pub(in crate::tools) async fn read_answer(
     folder: &Path,
     share: &Share,
-) -> Result<Option<Answer>, Box<Failure>> {
+) -> Result<Option<RunnerAnswer>, Box<Failure>> {
     let path = folder.join("answer.json");
     let Some((file, bytes)) = blocking(move || open(&path)).await.map_err(|error| unusable(&error))? else {
         return Ok(None);

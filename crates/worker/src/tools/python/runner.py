@@ -1,4 +1,4 @@
-"""Runs one python task. The request lies beside this file, and the answer is put there."""
+"""Runs one python task. Reads `request.json` from the folder of this file, and writes `answer.json` to it."""
 
 import ast
 import asyncio
@@ -12,24 +12,24 @@ import traceback
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The worker takes secrets out before it cuts these to what an error holds.
+# The worker redacts secrets before it truncates messages and tracebacks to the size of an error.
 TRACEBACK_MAX = 1024 * 1024
 DEPTH_MAX = 100
-# What a JSON number holds exactly on the other side.
+# Range of integers that the worker reads exactly.
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1
 UNSET = object()
 
 
 class NotJson(Exception):
-    """The result cannot be handed on."""
+    """The result cannot be serialised as JSON."""
 
 
 class BadLibrary(Exception):
-    """Something in `libs` cannot be imported."""
+    """A module of `libs` cannot be imported."""
 
 
 def plain(value, place="result", depth=0):
-    """The value in the types of JSON, or an error that names the place and the type that is none of them."""
+    """Converts a value to types of JSON; raises an error with the place and type of a part that is not JSON."""
     if depth > DEPTH_MAX:
         raise NotJson(f"`{place[:80]}…` is nested deeper than {DEPTH_MAX} levels")
     if value is None or isinstance(value, bool):
@@ -38,7 +38,7 @@ def plain(value, place="result", depth=0):
         return text(value, place)
     if isinstance(value, int):
         if not INT_MIN <= value <= INT_MAX:
-            raise NotJson(f"`{place}` is an integer beyond 64 bits; return it as a text with str()")
+            raise NotJson(f"`{place}` is an integer beyond 64 bits; return it as a string with str()")
         return int(value)
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
@@ -48,14 +48,14 @@ def plain(value, place="result", depth=0):
         return {key(k, place): plain(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(value)]
-    raise NotJson(f"`{place}` is of type `{named(type(value))}`, which is no JSON; convert it first")
+    raise NotJson(f"`{place}` is of type `{named(type(value))}`, which is not a JSON type; convert it first")
 
 
 def text(value, place):
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise NotJson(f"`{place}` is a text with lone surrogates, which is no JSON") from None
+        raise NotJson(f"`{place}` is a string with lone surrogates, which JSON cannot represent") from None
     return str(value)
 
 
@@ -64,7 +64,7 @@ def key(value, place):
         return text(value, place)
     if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    raise NotJson(f"`{place}` has a key of type `{named(type(value))}`; keys of JSON are texts")
+    raise NotJson(f"`{place}` has a key of type `{named(type(value))}`; keys of JSON objects are strings")
 
 
 def named(kind):
@@ -73,7 +73,7 @@ def named(kind):
 
 
 def imported(libs):
-    """A map is imported under its aliases; a list must be there, and is imported under its own names."""
+    """Imports `libs`: the modules of a map under their aliases, those of a list under their own names."""
     wanted = libs.items() if isinstance(libs, dict) else [(lib.split(".")[0], lib) for lib in libs or []]
     found = {}
     for alias, module in wanted:
@@ -86,7 +86,7 @@ def imported(libs):
 
 
 class Returns(ast.NodeVisitor):
-    """Whether a body returns by itself, not in a function of its own."""
+    """Finds a `return` at the top level of a body, outside of functions and classes."""
 
     found = False
 
@@ -100,13 +100,13 @@ class Returns(ast.NodeVisitor):
 
 
 class Unannotated(ast.NodeTransformer):
-    """A name that is declared global may not be annotated."""
+    """Removes annotations of variables, because Python refuses them for names that are declared global."""
 
     def visit_AnnAssign(self, node):
         if not isinstance(node.target, ast.Name):
             return node
-        plainly = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
-        return ast.fix_missing_locations(ast.copy_location(plainly, node))
+        unannotated = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
+        return ast.fix_missing_locations(ast.copy_location(unannotated, node))
 
     def leave_out(self, node):
         return node
@@ -115,7 +115,7 @@ class Unannotated(ast.NodeTransformer):
 
 
 def compiled(source, name):
-    """A callable that runs the source in the globals given to it and returns what the source returns."""
+    """Returns a function that runs the source in the given globals and returns the value of its `return`."""
     tree = ast.parse(source, name)
     returns = Returns()
     returns.visit(tree)
@@ -123,7 +123,7 @@ def compiled(source, name):
         code = compile(tree, name, "exec")
         return lambda scope: exec(code, scope) or UNSET
     tree = Unannotated().visit(tree)
-    # Its names stay names of the module: first it is seen which ones it sets, then they are declared global.
+    # Variables of the source stay globals of the module: the first compilation finds them, the second declares them global.
     local = function_code(tree.body, name)
     names = [n for n in local.co_varnames + local.co_cellvars if n.isidentifier()]
     code = function_code([ast.Global(names=names)] * bool(names) + tree.body, name)
@@ -138,8 +138,8 @@ def function_code(body, name):
     return next(part for part in code.co_consts if isinstance(part, types.CodeType))
 
 
-def bound(function, args, by_place=()):
-    """What `main` is called with: the parameters it takes, by name, or else by their place."""
+def call_with(function, args, by_place=()):
+    """Calls `main` with the arguments of its parameters, by name, or else by position."""
     positional, named_args = [], {}
     for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -165,7 +165,7 @@ def run(request):
     args = request["args"]
     module = types.ModuleType("windlass_task")
     scope = module.__dict__
-    # Some libraries look up the module that a class comes from.
+    # Some libraries look up the module of a class.
     sys.modules[module.__name__] = module
     scope.update(imported(request["libs"]))
     scope.update(args)
@@ -180,19 +180,19 @@ def run(request):
         by_place = (ctx.inputs, ctx)
     output = request.get("output") or "result"
     source, name = request["code"], request["name"]
-    # Lines of the source are shown in tracebacks, though there may be no such file.
+    # Tracebacks show lines of the source, even if there is no such file.
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     given = scope.get(output, UNSET)
     value = compiled(source, name)(scope)
     if value is not UNSET:
         return value
-    # An argument of that name is no result until the code sets it.
+    # An argument with the name of the output is a result only if the code sets it.
     if scope.get(output, UNSET) is not given:
         return scope[output]
     main = scope.get("main")
     if not callable(main):
         return UNSET
-    value = bound(main, args, by_place)
+    value = call_with(main, args, by_place)
     return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
 
 
@@ -201,7 +201,7 @@ async def awaited(value):
 
 
 def line_of(error, trace, name):
-    """The line of the task's own code that raised, or that called what raised."""
+    """Returns the innermost line of the task's own code in the traceback."""
     if isinstance(error, SyntaxError) and error.filename == name:
         return error.lineno
     line = None
@@ -213,7 +213,7 @@ def line_of(error, trace, name):
 
 
 def described(error, name):
-    """An exception as the worker gets it, without the frames of this file."""
+    """Describes an exception for the worker, without the frames of this file."""
     trace = error.__traceback__
     while trace and os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(__file__):
         trace = trace.tb_next
@@ -240,7 +240,7 @@ def described(error, name):
         message = str(error)
     except Exception:
         message = "its message cannot be read"
-    replace = lambda words: words.encode("utf-8", "replace").decode("utf-8")
+    replace = lambda string: string.encode("utf-8", "replace").decode("utf-8")
     return {
         "exception_type": type(error).__name__,
         "message": replace(message[:TRACEBACK_MAX]),
@@ -271,7 +271,7 @@ def answer(request):
 
 
 def main():
-    # Modules are looked for where the task runs, not beside this file.
+    # Python searches for modules in the folder of the task, not in the folder of this file.
     if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
         sys.path[0] = os.getcwd()
     for stream in (sys.stdout, sys.stderr):
@@ -280,10 +280,10 @@ def main():
     with open(path, encoding="utf-8") as file:
         request = json.load(file)
     os.remove(path)
-    told = json.dumps(answer(request))
+    response = json.dumps(answer(request))
     path = os.path.join(HERE, "answer.json")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(told)
+        file.write(response)
 
 
 main()

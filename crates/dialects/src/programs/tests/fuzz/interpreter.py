@@ -1,5 +1,5 @@
-"""Runs pairs of programs: one with a word in the place of each value, and one with the values. A line of JSON for each pair
-comes in, and a line goes out: `held`, `skipped`, or what is wrong."""
+"""Runs pairs of programs: one with a word in the place of each value, and one with the values. Reads a line of JSON
+for each pair and prints a line: `held`, `skipped`, or the problem."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ import warnings
 
 
 def run(code, names):
-    """What the program passed to `P`, and how it ended."""
+    """Returns the arguments that the program passed to `P`, and its exception."""
     seen = []
 
     def pwn(*_):
@@ -22,7 +22,7 @@ def run(code, names):
 
 
 def put(found, values):
-    """The same with values where the words are."""
+    """Returns the same value with each word replaced by its value."""
     if isinstance(found, str):
         for word, value in values.items():
             found = found.replace(word, value)

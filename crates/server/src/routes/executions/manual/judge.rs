@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_duties::{
-    Approval, Deed, SodConstraint, Verdict, Violation, check, needed_approvers, relevant_roles,
+    Approval, PerformedDuty, SodConstraint, Verdict, Violation, check, needed_approvers, relevant_roles,
 };
 use windlass_kernel::net::Completion;
 use windlass_kernel::{Execution, ManualNote, ManualOutcome, Net, NoteEffect, RunState, StepId};
@@ -61,7 +61,9 @@ pub(super) fn judge(
         return Err(Signal::incomplete());
     }
     let Some(open) = open else {
-        return Err(Problem::conflict(format!("`{action}` does not wait for a person")));
+        return Err(Problem::conflict(format!(
+            "`{action}` does not wait for a person; see `waitingFor` of the execution"
+        )));
     };
     if !has_token(app, caller, open.task, signal)? {
         let message = "the completion token is not that of this task; read `waitingFor` of the execution";
@@ -137,7 +139,9 @@ fn find_repeated(
         check_actor(caller, signal)?;
         return match note.outcome == signal.outcome {
             true => Ok(Some(Judged::Repeated(None))),
-            false => Err(Problem::conflict("a different answer has already been accepted")),
+            false => {
+                Err(Problem::conflict("a different answer was already accepted; an answer cannot be changed"))
+            }
         };
     }
     Ok(None)
@@ -165,7 +169,7 @@ fn find_counted(
     let own = counted().find(|note| app.directory.person(&note.actor) == person);
     let Some(own) = own else { return Ok(None) };
     if own.outcome != signal.outcome {
-        return Err(Problem::conflict("you have approved it; a different answer cannot follow"));
+        return Err(Problem::conflict("you have already approved this step; an approval cannot be changed"));
     }
     let given = counted().count();
     let needed = needed_approvers(constraints_of(loaded)?);
@@ -228,9 +232,9 @@ fn evaluate(
     let options = &loaded.stored.origin.options;
     let initiators: Vec<String> =
         std::iter::once(&options.by).chain(&options.makers).map(|id| person(id)).collect();
-    let deeds: Vec<(String, &str)> = loaded
+    let performed: Vec<(String, &str)> = loaded
         .history
-        .deeds()
+        .performed_duties()
         .filter_map(|(user, step)| Some((person(user), duty_of(loaded.net, step)?)))
         .collect();
     let counted = loaded.history.notes(open.task.run).iter().filter(|note| note.effect == NoteEffect::Counts);
@@ -242,7 +246,7 @@ fn evaluate(
         consents: signal.outcome == ManualOutcome::Succeeded,
         duty: duty_of(loaded.net, open.step),
         initiators: &initiators.iter().map(String::as_str).collect::<Vec<_>>(),
-        deeds: &deeds.iter().map(|(user, duty)| Deed { user, duty }).collect::<Vec<_>>(),
+        performed: &performed.iter().map(|(user, duty)| PerformedDuty { user, duty }).collect::<Vec<_>>(),
         approvals: &approvals.iter().map(|(user, roles)| Approval { user, roles }).collect::<Vec<_>>(),
     };
     Ok(check(constraints_of(loaded)?, &facts))

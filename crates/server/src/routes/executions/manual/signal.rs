@@ -35,7 +35,7 @@ pub(crate) struct CompletionSignal {
     run_id: Option<String>,
     /// Id of the action, as in the path.
     action_id: Option<String>,
-    /// From `waitingFor` of the execution.
+    /// Token in `waitingFor` of the execution.
     completion_token: Option<String>,
     outcome: SignalOutcome,
     /// Must be the id of the caller.

@@ -2,9 +2,9 @@
 
 use super::super::Model;
 use super::config::{AgentType, Config};
-use crate::node::NodeDesk;
+use crate::node::NodeContext;
 use crate::pipeline::Call;
-use crate::tools::Desk;
+use crate::tools::ToolContext;
 use serde_json::{Map, Value, json};
 use windlass_protocol::Failure;
 
@@ -21,11 +21,11 @@ pub(super) async fn opening(
     model: &Model,
     config: &Config,
     call: &Call,
-    desk: &Desk,
-    node: &NodeDesk,
+    cx: &ToolContext,
+    node: &NodeContext,
 ) -> Result<Vec<Value>, Box<Failure>> {
-    let inputs = node.given(&desk.kit, &call.args).await?;
-    let workload = node.workload(&desk.kit).await?;
+    let inputs = node.given(&cx.kit, &call.args).await?;
+    let workload = node.workload(&cx.kit).await?;
     let mut system: Vec<String> = model.system.iter().cloned().collect();
     if config.agent_type != AgentType::Conversational {
         system.push(TOOLS.to_owned());
@@ -45,7 +45,7 @@ pub(super) async fn opening(
 }
 
 /// Returns the document's AIAgentContext.
-fn context(config: &Config, node: &NodeDesk, inputs: &Map<String, Value>, workload: &Value) -> Value {
+fn context(config: &Config, node: &NodeContext, inputs: &Map<String, Value>, workload: &Value) -> Value {
     let identity = node.identity();
     let earlier = node.work().scope.steps.iter();
     let history = earlier.map(|(id, output)| {

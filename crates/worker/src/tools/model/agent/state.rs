@@ -1,6 +1,6 @@
 //! State of an agent: its conversation and its counts. All of it is stored, so that another worker can continue.
 
-use super::super::answer::{Answer, ToolCall};
+use super::super::answer::{ModelAnswer, ToolCall};
 use crate::failure::failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl State {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    pub(super) fn add_answer(&mut self, answer: &Answer) {
+    pub(super) fn add_answer(&mut self, answer: &ModelAnswer) {
         self.rounds += 1;
         self.tokens = self.tokens.saturating_add(answer.usage.total);
         self.finish.clone_from(&answer.finish);

@@ -6,8 +6,8 @@ use super::prompt::cut;
 use crate::failure::failure;
 use crate::halt::Halt;
 use crate::keeper::redact_failure;
-use crate::node::{NodeDesk, output, whole};
-use crate::tools::Desk;
+use crate::node::{NodeContext, output, whole};
+use crate::tools::ToolContext;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -85,11 +85,11 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         name: String,
-        desk: &Desk,
-        node: &NodeDesk,
+        cx: &ToolContext,
+        node: &NodeContext,
         halt: &Halt,
     ) -> Result<Value, Box<Failure>> {
-        let ask = match self.parse_call(call, desk) {
+        let ask = match self.parse_call(call, cx) {
             CallMeaning::Request(ask) => ask,
             CallMeaning::Invalid(why) => return Ok(json!({ "status": "refused", "reason": why })),
         };
@@ -113,18 +113,20 @@ impl Toolbox {
         };
         match (gives_up, answer) {
             (Some(failure), AgentAnswer::Noted) => Err(Box::new(failure)),
-            (_, answer) => describe_answer(answer, desk).await,
+            (_, answer) => describe_answer(answer, cx).await,
         }
     }
 
-    fn parse_call(&self, call: &ToolCall, desk: &Desk) -> CallMeaning {
+    fn parse_call(&self, call: &ToolCall, cx: &ToolContext) -> CallMeaning {
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         let parsed = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object);
         let Some(mut args) = parsed else {
-            return CallMeaning::Invalid("the arguments are no JSON object; call it again".to_owned());
+            return CallMeaning::Invalid(
+                "the arguments are not a JSON object; call the tool again".to_owned(),
+            );
         };
         // A decision is stored in the journal, so secrets that the model repeats are redacted first.
-        desk.kit.keeper.redactor().value(&mut args);
+        cx.kit.keeper.redactor().value(&mut args);
         let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
         let known = |name: &str| self.nodes.iter().find(|(other, tool)| other == name || tool.node == name);
         match call.name.as_str() {
@@ -139,7 +141,7 @@ impl Toolbox {
                 )),
             },
             PAUSE => CallMeaning::Request(AgentAsk::Pause { reason: text("reason") }),
-            FAIL => CallMeaning::Request(AgentAsk::Fail { failure: given_up(&args, desk) }),
+            FAIL => CallMeaning::Request(AgentAsk::Fail { failure: given_up(&args, cx) }),
             name => match known(name) {
                 Some((_, tool)) if let Some(id) = self.hidden(tool, &args) => CallMeaning::Invalid(format!(
                     "the argument `{id}` has the name of a node; call `{name}` again without it"
@@ -169,19 +171,19 @@ impl Toolbox {
     }
 }
 
-fn given_up(args: &Value, desk: &Desk) -> Failure {
+fn given_up(args: &Value, cx: &ToolContext) -> Failure {
     let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or(codes::AGENT_FAILED.name());
     let message =
         args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent failed the execution");
     let mut failed = *output::from_error(&json!({ "code": code, "message": message }));
-    redact_failure(&desk.kit.keeper.redactor(), &mut failed);
+    redact_failure(&cx.kit.keeper.redactor(), &mut failed);
     failed
 }
 
-async fn describe_answer(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
+async fn describe_answer(answer: AgentAnswer, cx: &ToolContext) -> Result<Value, Box<Failure>> {
     Ok(match answer {
         AgentAnswer::Done { output } => {
-            let output = whole(&desk.kit, &output).await?;
+            let output = whole(&cx.kit, &output).await?;
             json!({ "status": "completed", "output": cut(&output, RESULT_MAX) })
         }
         AgentAnswer::Failed(failure) => {

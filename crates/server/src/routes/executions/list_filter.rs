@@ -38,16 +38,16 @@ impl TriggerName {
 }
 
 #[derive(Debug)]
-pub(super) struct Sieve {
+pub(super) struct ListFilter {
     dialect: Option<String>,
     trigger: Option<TriggerName>,
     /// The text in lower case.
     text: Option<String>,
 }
 
-impl Sieve {
+impl ListFilter {
     /// Returns None if no such filter is requested.
-    pub(super) fn new(search: &ExecutionsQuery) -> Result<Option<Sieve>, Problem> {
+    pub(super) fn new(search: &ExecutionsQuery) -> Result<Option<ListFilter>, Problem> {
         let ExecutionsQuery { dialect, trigger, text, .. } = search;
         if dialect.as_deref().is_some_and(|name| Dialect::of_name(name).is_none()) {
             return Err(Problem::invalid("dialect", "is not the name of a dialect"));
@@ -57,7 +57,7 @@ impl Sieve {
         }
         let text = text.as_deref().map(str::to_lowercase);
         let is_any = dialect.is_some() || trigger.is_some() || text.is_some();
-        Ok(is_any.then(|| Sieve { dialect: dialect.clone(), trigger: *trigger, text }))
+        Ok(is_any.then(|| ListFilter { dialect: dialect.clone(), trigger: *trigger, text }))
     }
 
     fn accepts(&self, row: &ListedExecution) -> bool {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 const PARTS: [&str; 5] = ["conditions", "counts", "trace", "verified", "machine"];
 
 #[derive(Debug)]
-pub struct Outcome {
+pub struct BenchResult {
     pub name: &'static str,
     figures: Map<String, Value>,
     conditions: Map<String, Value>,
@@ -24,9 +24,9 @@ pub struct Outcome {
     machine: Value,
 }
 
-impl Outcome {
-    pub fn new(name: &'static str, site: &Site<'_>) -> Outcome {
-        Outcome {
+impl BenchResult {
+    pub fn new(name: &'static str, site: &Site<'_>) -> BenchResult {
+        BenchResult {
             name,
             figures: Map::new(),
             conditions: Map::new(),
@@ -38,26 +38,26 @@ impl Outcome {
     }
 
     #[must_use]
-    pub fn figure(mut self, name: &str, value: f64) -> Outcome {
+    pub fn figure(mut self, name: &str, value: f64) -> BenchResult {
         self.figures.insert(name.to_owned(), rounded(value));
         self
     }
 
     #[must_use]
-    pub fn condition(mut self, name: &str, value: impl Into<Value>) -> Outcome {
+    pub fn condition(mut self, name: &str, value: impl Into<Value>) -> BenchResult {
         self.conditions.insert(name.to_owned(), value.into());
         self
     }
 
     #[must_use]
-    pub fn count(mut self, name: &str, value: impl Into<Value>) -> Outcome {
+    pub fn count(mut self, name: &str, value: impl Into<Value>) -> BenchResult {
         self.counts.insert(name.to_owned(), value.into());
         self
     }
 
     /// Adds the bytes and syncs on the disk.
     #[must_use]
-    pub fn counted(self, tally: &Tally) -> Outcome {
+    pub fn counted(self, tally: &Tally) -> BenchResult {
         let batches = tally.batches.load(Ordering::Relaxed);
         let commits = tally.commits.load(Ordering::Relaxed);
         let per_batch = commits as f64 / batches.max(1) as f64;
@@ -68,7 +68,7 @@ impl Outcome {
     }
 
     /// Adds the findings of a trace. A run in which an answer came too early has no figures.
-    pub fn traced(mut self, findings: &Findings) -> anyhow::Result<Outcome> {
+    pub fn traced(mut self, findings: &Findings) -> anyhow::Result<BenchResult> {
         if findings.violations > 0 {
             let described = findings.described.join("\n");
             bail!(
@@ -86,7 +86,7 @@ impl Outcome {
     }
 
     #[must_use]
-    pub fn verified(mut self, verified: &Verified) -> Outcome {
+    pub fn verified(mut self, verified: &Verified) -> BenchResult {
         self.verified = true;
         self.count("verified_executions", verified.executions)
             .count("verified_steps", verified.steps)
@@ -95,7 +95,7 @@ impl Outcome {
 
     /// Adds the number of checked runs of schedules, which have no journals.
     #[must_use]
-    pub fn counted_runs(mut self, runs: usize) -> Outcome {
+    pub fn counted_runs(mut self, runs: usize) -> BenchResult {
         self.verified = true;
         self.count("verified_runs", runs)
     }
