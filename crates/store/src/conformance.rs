@@ -180,6 +180,7 @@ macro_rules! conformance_tests {
             rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one
             an_execution_that_is_needed_is_not_forgettable
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
+            an_execution_that_is_needed_since_it_was_listed_is_not_forgotten
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store
             a_check_finds_no_problem_in_executions_of_every_kind

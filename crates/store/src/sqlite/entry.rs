@@ -34,7 +34,9 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::HooksRead { tenant, workflow, hooks, at } => {
             hooks::put_read(conn, tenant, *workflow, hooks, *at)?
         }
-        Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
+        Entry::Forget { execution, ended_before } => {
+            return retention::forget(conn, keys, *execution, *ended_before);
+        }
         Entry::Clear { rows } => return retention::clear(conn, usage, *rows),
         Entry::ArtifactsCounted { left } => {
             super::usage::set_artifacts(conn, left)?;
