@@ -1,6 +1,7 @@
 //! Deletion of expired executions and unreferenced artifacts, in small transactions.
 
 use crate::app::App;
+use crate::database::{Database, DatabaseReader};
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_engine::{Answer, Folder, Handle, Request};
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{
     Applied, Artifacts, Entry, ObjectChange, ObjectWrite, Objects as _, References, Retention as _,
     ScheduleWrite, StoredObject, Swept, Tenant,
@@ -39,7 +39,7 @@ pub struct Pruned {
 /// Deletes expired executions of a data folder.
 #[derive(Debug)]
 pub struct Pruner {
-    reader: SqliteReader,
+    reader: DatabaseReader,
     artifacts: Artifacts,
     engine: Handle,
 }
@@ -47,7 +47,7 @@ pub struct Pruner {
 impl Pruner {
     pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruner> {
         let store = Folder::store(data);
-        let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_of_store(&store));
+        let (reader, artifacts) = (Database::read_only(&store)?, Database::artifacts_of_store(&store));
         Ok(Pruner { reader, artifacts, engine })
     }
 

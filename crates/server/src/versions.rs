@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::cache::{Cache, CacheBounds};
+use crate::database::Database;
 use crate::plans::DIALECT;
 use crate::problem::{Detail, Problem, ProblemCode};
 use serde_json::{Map, Value};
@@ -21,7 +22,6 @@ use windlass_duties::SodConstraint;
 use windlass_kernel::net::{Affinity, FailureMode, Finish};
 use windlass_kernel::{Net, NetDigest};
 use windlass_schemas::SchemaProblem;
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{
     Catalog as _, DefinitionId, Entry, Origin, Reader, Store as _, StoreError, StoredDefinition,
     StoredManifest, Tenant, Write,
@@ -210,7 +210,7 @@ fn manifest_of(definition: &StoredDefinition) -> Manifest {
 }
 
 /// Compiles versions again that an older compiler stored (docs/adr/0032).
-pub(crate) fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
+pub(crate) fn recompile_stored(store: &mut Database) -> Result<(), StoreError> {
     let mut reader = store.reader()?;
     loop {
         let outdated = reader.outdated_versions(COMPILER, RECOMPILED_MAX)?;
@@ -555,7 +555,7 @@ mod tests {
     /// The version after a store with it was opened, and its Net.
     fn reopened(command: &str) -> (StoredDefinition, Net) {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Sqlite::open(&folder.path().join("windlass.db")).expect("a store");
+        let mut store = Database::open(&folder.path().join("windlass.db")).expect("a store");
         let definition = Definition {
             tenant: Tenant::default(),
             target: Target::New(WorkflowId(1)),
