@@ -70,6 +70,11 @@ impl RunStatus {
         RunStatus::Skipped,
     ];
 
+    /// Statuses of runs that wait to be claimed.
+    pub const WAITING: [RunStatus; 2] = [RunStatus::Pending, RunStatus::RetryScheduled];
+    /// Statuses of runs that a worker or an execution holds.
+    pub const ACTIVE: [RunStatus; 2] = [RunStatus::Claimed, RunStatus::Running];
+
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -170,6 +175,16 @@ mod tests {
             RunStatus::ALL.into_iter().filter(|status| status.is_terminal()).map(RunStatus::name).collect();
         assert_eq!(terminal, ["succeeded", "failed", "dead_lettered", "cancelled", "skipped"]);
         terminal.into_iter().for_each(|status| check(status, ""));
+    }
+
+    #[test]
+    fn a_run_that_has_not_ended_waits_or_is_active() {
+        for status in RunStatus::ALL {
+            let waits = status.after(RunSignal::Claim).is_ok();
+            assert_eq!(RunStatus::WAITING.contains(&status), waits, "{status:?}");
+            let is_active = !waits && !status.is_terminal();
+            assert_eq!(RunStatus::ACTIVE.contains(&status), is_active, "{status:?}");
+        }
     }
 
     #[test]

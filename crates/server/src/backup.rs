@@ -5,6 +5,7 @@
 
 mod copying;
 
+use crate::database::Database;
 use anyhow::{Context, bail, ensure};
 use copying::Copying;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use windlass_engine::{Folder, make_private};
-use windlass_store::sqlite::Sqlite;
 
 const STORE: &str = "windlass.db";
 const ARTIFACTS: &str = "artifacts";
@@ -81,7 +81,7 @@ fn copy_folder(store: &Path, folder: &Path) -> anyhow::Result<BackupManifest> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut artifacts = Copying::new(store, &folder.join(ARTIFACTS));
     artifacts.copy()?;
-    Sqlite::copy(store, &folder.join(STORE))?;
+    Database::copy(store, &folder.join(STORE))?;
     artifacts.copy()?;
     artifacts.check_complete(&folder.join(STORE))?;
     let (store_sha256, store_bytes) = digest(&folder.join(STORE))?;

@@ -1,11 +1,11 @@
 //! Mapping of requests under `/hooks` to workflows. A path belongs to a tenant: `/hooks/{tenant}/{path}`, and without a
 //! tenant to `default`. Claims are rows; see docs/adr/0024.
 
+use crate::database::Database;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem};
 use windlass_dialects::{Hook, Manifest};
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{Entry, HookClaim, HookReader as _, Store as _, StoreError, Tenant, UnreadHooks, Write};
 
 /// Maximum length of the path of a hook in bytes: it is a key of the store, and of a limit that is held in memory.
@@ -66,7 +66,7 @@ pub(crate) fn describe_taken_path(claim: &HookClaim, other: &str) -> Detail {
 
 /// Claims the hooks of workflows that an earlier version of the program stored, the oldest workflow first. Returns
 /// warnings about those that lost their path to an older workflow of the tenant.
-pub(crate) fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError> {
+pub(crate) fn claim_stored(store: &mut Database) -> Result<Vec<String>, StoreError> {
     let mut reader = store.reader()?;
     let mut warnings = Vec::new();
     loop {
@@ -92,7 +92,7 @@ pub(crate) fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError
     }
 }
 
-fn claim(store: &mut Sqlite, unread: &UnreadHooks) -> Result<(), StoreError> {
+fn claim(store: &mut Database, unread: &UnreadHooks) -> Result<(), StoreError> {
     let entry = Entry::HooksRead {
         tenant: unread.tenant.clone(),
         workflow: unread.workflow,

@@ -1,5 +1,6 @@
 //! An engine in this process: the data folder, its store, the engine and an optional pool of workers.
 
+use crate::database::Database;
 use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
@@ -27,7 +28,6 @@ use windlass_engine::{
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::WorkerRules;
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, Artifacts, AuditSeal, Store as _, StoredTenant, Workers as _, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
@@ -106,7 +106,7 @@ impl Embedded {
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
         // Steps run as the same user, and this process decrypts the secrets of all of them.
         deny_inspection()?;
-        let mut store = Sqlite::open(&Folder::store(folder.path()))?;
+        let mut store = Database::open(&Folder::store(folder.path()))?;
         recompile_stored(&mut store)?;
         let lost_hooks = hooks::claim_stored(&mut store)?;
         let tenants = store.reader()?.tenants()?;
@@ -130,7 +130,7 @@ impl Embedded {
         store.artifacts().clear_uploads()?;
         let uploads_artifacts = setup.bucket.is_some();
         if let Some(bucket) = setup.bucket {
-            let rows = Sqlite::read_only(&Folder::store(folder.path()))?;
+            let rows = Database::read_only(&Folder::store(folder.path()))?;
             store.copy_artifacts(Arc::new(BucketCopies::new(bucket, rows)));
         }
         let artifacts = store.artifacts();
@@ -140,7 +140,7 @@ impl Embedded {
             storage: storage.clone(),
             artifacts: artifacts.clone(),
             usages,
-            rows: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
+            rows: Mutex::new(Database::read_only(&Folder::store(folder.path()))?),
         };
         let lease_ttl_ms = u64::try_from(setup.lease_ttl.as_millis()).unwrap_or(u64::MAX);
         let rules = Arc::new(WorkerRules {
@@ -361,8 +361,8 @@ pub fn limits(shares: Shares, tenants: &[StoredTenant]) -> Limits {
 }
 
 /// Opens the store of a folder without an engine. Audit rows are sealed as by an engine.
-pub fn open_store(folder: &Folder, secrets: EngineSecrets) -> anyhow::Result<Sqlite> {
-    let mut store = Sqlite::open(&Folder::store(folder.path()))?;
+pub fn open_store(folder: &Folder, secrets: EngineSecrets) -> anyhow::Result<Database> {
+    let mut store = Database::open(&Folder::store(folder.path()))?;
     let (vault, _) = vault(folder.path(), secrets)?;
     seal(&vault, false)?.into_iter().for_each(|seal| store.seal_audit(seal));
     Ok(store)

@@ -16,6 +16,7 @@ mod client;
 mod compiling;
 mod completion;
 mod connections;
+mod database;
 mod definitions;
 mod descriptors;
 mod edge;

@@ -3,6 +3,7 @@
 
 use crate::app::{App, Parts};
 use crate::auth::{Directory, FolderOwner};
+use crate::database::Database;
 use crate::engine_secrets::EngineSecrets;
 use crate::first::default_tenant;
 use crate::host::{Embedded, Setup, ended};
@@ -29,7 +30,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 use windlass_engine::{Folder, Handle};
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{Tenant, Usages};
 
 /// Maximum size of a request body. A command's own inputs need a bound against mistakes only.
@@ -52,7 +52,7 @@ impl Local {
         let hub = Arc::new(Hub::default());
         let embedded = Embedded::in_folder(folder, Setup { hub: Some(hub.clone()), ..setup })?;
         let store = Folder::store(embedded.folder());
-        let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
+        let directory = Directory::load(&mut Database::read_only(&store)?)?;
         if !directory.has(&Tenant::default()) {
             directory.put_tenant(default_tenant());
         }
@@ -81,7 +81,7 @@ impl Local {
     /// Reads a folder, whether a process holds it or not. Every change is refused.
     pub fn read(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<Local> {
         let store = Folder::store(folder);
-        let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
+        let directory = Directory::load(&mut Database::read_only(&store)?)?;
         if !directory.has(&Tenant::default()) {
             directory.put_tenant(default_tenant());
         }
@@ -103,7 +103,7 @@ impl Local {
             pulse: Pulse { vitals: Vitals::unused(), pool: None },
             reads_only: true,
             remote: Arc::new(RemoteWorkers::closed()?),
-            artifacts: Sqlite::artifacts_of_store(&store),
+            artifacts: Database::artifacts_of_store(&store),
             bucket: None,
         });
         Ok(Local::with(app, None))

@@ -3,14 +3,14 @@
 
 mod queue;
 
+use crate::database::{Database, DatabaseReader};
 use crate::problem::Problem;
 use queue::{LaneId, Queue, Reading, Refused};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Artifacts, StoreError, Tenant};
+use windlass_store::{Artifacts, ServerReader as _, StoreError, Tenant};
 
 /// Maximum number of requests that wait for a thread. Further ones are refused with a request to retry.
 const REQUESTS_MAX: usize = 512;
@@ -72,7 +72,7 @@ impl Readers {
 
     /// Starts one thread, for a process with one tenant.
     pub fn start_one(store: &Path) -> anyhow::Result<Readers> {
-        Readers::start_threads(store, &Sqlite::artifacts_of_store(store), 1, 1)
+        Readers::start_threads(store, &Database::artifacts_of_store(store), 1, 1)
     }
 
     fn start_threads(
@@ -84,7 +84,7 @@ impl Readers {
         let queue = Arc::new(Queue::new(per_tenant));
         let threads = Arc::new(Threads(queue.clone()));
         for number in 0..count {
-            let (reader, queue) = (Sqlite::read_only(store)?.with_artifacts(artifacts), queue.clone());
+            let (reader, queue) = (Database::read_only(store)?.with_artifacts(artifacts), queue.clone());
             let thread = std::thread::Builder::new().name(format!("windlass-read-{number}"));
             thread.spawn(move || serve(reader, &queue))?;
         }
@@ -106,7 +106,7 @@ impl Readers {
     /// Reads on another thread. Earlier answers are visible to the read.
     pub async fn read<T, E>(
         &self,
-        read: impl FnOnce(&mut SqliteReader) -> Result<T, E> + Send + 'static,
+        read: impl FnOnce(&mut DatabaseReader) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Problem>
     where
         T: Send + 'static,
@@ -115,7 +115,7 @@ impl Readers {
         let _place = self.place().await?;
         let (sender, answer) = oneshot::channel();
         let reading: Reading =
-            Box::new(move |reader: &mut SqliteReader| drop(sender.send(counted(reader, read))));
+            Box::new(move |reader: &mut DatabaseReader| drop(sender.send(counted(reader, read))));
         let waiting_max = match (&self.lane, self.is_patient) {
             (Some(_), false) => TENANT_MAX,
             _ => usize::MAX,
@@ -135,7 +135,7 @@ impl Readers {
     pub async fn read_in_slices<S, T, E>(
         &self,
         mut state: S,
-        step: impl Fn(&mut SqliteReader, &mut S, Slice) -> Result<Option<T>, E> + Send + Sync + 'static,
+        step: impl Fn(&mut DatabaseReader, &mut S, Slice) -> Result<Option<T>, E> + Send + Sync + 'static,
     ) -> Result<T, Problem>
     where
         S: Send + 'static,
@@ -169,7 +169,7 @@ impl Readers {
     /// Reads with a function whose only errors are those of the store.
     pub async fn look<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut SqliteReader) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&mut DatabaseReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Problem> {
         self.read(read).await
     }
@@ -179,14 +179,14 @@ fn busy() -> Problem {
     Problem::unavailable("too many reads are waiting; retry later")
 }
 
-fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) -> T) -> T {
+fn counted<T>(reader: &mut DatabaseReader, read: impl FnOnce(&mut DatabaseReader) -> T) -> T {
     let before = reader.journal_rows_read();
     let found = read(reader);
     metrics::counter!("windlass_journal_rows_read_total").increment(reader.journal_rows_read() - before);
     found
 }
 
-fn serve(mut reader: SqliteReader, queue: &Queue) {
+fn serve(mut reader: DatabaseReader, queue: &Queue) {
     while let Some((lane, reading)) = queue.next() {
         let begun = Instant::now();
         // A read that panics ends its own request, and not the thread that serves all others.
@@ -201,13 +201,13 @@ fn serve(mut reader: SqliteReader, queue: &Queue) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::Database;
     use std::sync::mpsc::{Sender, channel};
-    use windlass_store::sqlite::Sqlite;
 
     /// Returns readers whose only thread is held until the sender is dropped.
     fn held(folder: &Path) -> (Readers, Sender<()>) {
         let store = folder.join("windlass.db");
-        drop(Sqlite::open(&store).unwrap());
+        drop(Database::open(&store).unwrap());
         let readers = Readers::start_one(&store).unwrap();
         let (hold, held) = channel::<()>();
         let wait: Reading = Box::new(move |_| assert!(held.recv().is_err()));
@@ -252,12 +252,12 @@ mod tests {
     async fn a_long_reading_of_one_tenant_lets_another_tenant_pass() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("windlass.db");
-        drop(Sqlite::open(&store).unwrap());
-        let readers = Readers::start(&store, &Sqlite::artifacts_of_store(&store), 2).unwrap();
+        drop(Database::open(&store).unwrap());
+        let readers = Readers::start(&store, &Database::artifacts_of_store(&store), 2).unwrap();
         let hostile = readers.of(&Tenant::new("hostile"));
         // Endless reads: each ends only with its caller.
         let endless = |readers: Readers| async move {
-            let step = |_: &mut SqliteReader, turns: &mut u64, slice: Slice| {
+            let step = |_: &mut DatabaseReader, turns: &mut u64, slice: Slice| {
                 *turns += 1;
                 while !slice.is_over() {
                     std::hint::spin_loop();

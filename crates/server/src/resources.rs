@@ -1,5 +1,6 @@
 //! Resources that this process serves to its workers: secrets, rights, large values and memories of a data folder.
 
+use crate::database::DatabaseReader;
 use crate::rights::TenantRights;
 use crate::secret_names::{Naming, find_secret, find_target};
 use crate::storage::Storage;
@@ -12,7 +13,6 @@ use windlass_protocol::{
     Body, BodyFile, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, RoutingTarget,
     SecretValue, codes,
 };
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
     Artifacts, Memories, MemoryQuery, Registry, StoreError, StoredMemory, TargetKind, Tenant, Usages,
     Workers as _, WorkflowId,
@@ -26,7 +26,7 @@ pub(crate) struct FolderResources {
     pub artifacts: Artifacts,
     pub usages: Arc<Usages>,
     /// Reads memories, routing targets and owners of artifacts.
-    pub rows: Mutex<SqliteReader>,
+    pub rows: Mutex<DatabaseReader>,
 }
 
 impl Resources for FolderResources {
@@ -100,7 +100,7 @@ impl FolderResources {
         }
     }
 
-    fn rows(&self) -> MutexGuard<'_, SqliteReader> {
+    fn rows(&self) -> MutexGuard<'_, DatabaseReader> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,14 +1,14 @@
 //! Deletion of expired executions and unreferenced artifacts, in small transactions.
 
 use crate::app::App;
+use crate::database::{Database, DatabaseReader};
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_engine::{EngineAnswer, Folder, Handle, Request};
-use windlass_kernel::Millis;
-use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{
     Applied, Artifacts, Entry, ObjectChange, ObjectWrite, Objects as _, References, Retention as _,
     ScheduleWrite, StoredObject, Swept, Tenant,
@@ -39,7 +39,7 @@ pub struct Pruned {
 /// Deletes expired executions of a data folder.
 #[derive(Debug)]
 pub struct Pruner {
-    reader: SqliteReader,
+    reader: DatabaseReader,
     artifacts: Artifacts,
     engine: Handle,
 }
@@ -47,7 +47,7 @@ pub struct Pruner {
 impl Pruner {
     pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruner> {
         let store = Folder::store(data);
-        let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_of_store(&store));
+        let (reader, artifacts) = (Database::read_only(&store)?, Database::artifacts_of_store(&store));
         Ok(Pruner { reader, artifacts, engine })
     }
 
@@ -58,7 +58,8 @@ impl Pruner {
         self.clear()?;
         loop {
             let page = self.reader.forgettable(ended_before, PAGE)?;
-            let gone = self.forget(page.into_iter().map(|one| one.execution).collect())?;
+            let page = page.into_iter().map(|one| one.execution);
+            let gone = self.forget(page.collect(), ended_before)?;
             if gone == 0 {
                 break;
             }
@@ -112,8 +113,8 @@ impl Pruner {
         }
     }
 
-    fn forget(&self, executions: Vec<windlass_kernel::ExecutionId>) -> anyhow::Result<u64> {
-        let forget = executions.into_iter().map(|execution| Entry::Forget { execution });
+    fn forget(&self, executions: Vec<ExecutionId>, ended_before: Millis) -> anyhow::Result<u64> {
+        let forget = executions.into_iter().map(|execution| Entry::Forget { execution, ended_before });
         let applied = self.store_entries(forget.collect())?;
         Ok(applied.iter().filter(|applied| **applied == Applied::Done).count() as u64)
     }

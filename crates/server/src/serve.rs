@@ -3,6 +3,7 @@
 use crate::app::{App, Parts};
 use crate::auth::{Caller, Directory, Jwt};
 use crate::connections::{Connections, accept};
+use crate::database::Database;
 use crate::descriptors;
 use crate::engine_secrets::EngineSecrets;
 use crate::first;
@@ -30,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::Folder;
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{Entry, Objects as _};
 
 /// Description of the process in the lock file of the data folder.
@@ -100,7 +100,7 @@ impl Server {
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
-        let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
+        let directory = Directory::load(&mut Database::read_only(&store)?)?;
         let readers = Readers::start(&store, &embedded.artifacts(), settings.readers)?;
         let (engine, secrets) = (embedded.handle(), embedded.vault());
         let collector = settings.otlp_endpoint.as_deref();
@@ -231,7 +231,7 @@ async fn open_bucket(settings: &Settings) -> anyhow::Result<(Option<Arc<Bucket>>
     };
     let problem = format!("{}: {error}", bucket.place());
     let store = Folder::store(&settings.data);
-    let known = Sqlite::read_only(&store).and_then(|mut reader| reader.object_place()).ok().flatten();
+    let known = Database::read_only(&store).and_then(|mut reader| reader.object_place()).ok().flatten();
     if error.is_passing() && known.as_deref() == Some(bucket.place()) {
         let warning = format!("{problem}; artifacts wait for it\n  hint: {hint}");
         return Ok((Some(Arc::new(bucket)), Some(warning)));

@@ -2,6 +2,7 @@
 //! journal. A trace is sent when its execution has ended.
 
 use crate::app::App;
+use crate::database::DatabaseReader;
 use crate::loaded::{LoadedExecution, ReadError};
 use anyhow::Context as _;
 use opentelemetry::trace::{
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Phase};
 use windlass_store::Reader as _;
-use windlass_store::sqlite::SqliteReader;
 use windlass_views::{End, Firing, NodeLabel, execution_id, status};
 
 /// Path at which an OTLP collector accepts traces over HTTP.
@@ -123,7 +123,7 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
 }
 
 /// Sends the trace of an execution if it has ended.
-fn send_if_ended(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, ReadError> {
+fn send_if_ended(app: &App, reader: &mut DatabaseReader, id: ExecutionId) -> Result<bool, ReadError> {
     let Some(stored) = reader.load(id)?.filter(|stored| stored.state.phase().is_ended()) else {
         return Ok(false);
     };

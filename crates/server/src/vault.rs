@@ -1,5 +1,6 @@
 //! The secrets of a data folder, encrypted in its store with its master keys.
 
+use crate::database::{Database, DatabaseSecrets};
 use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
 use crate::problem::{Problem, ProblemCode};
@@ -15,7 +16,6 @@ use windlass_secrets::{
     KEY_VARIABLE, Keyring, Marks, MasterKeys, Sealed, SealedError, SecretId, Zeroizing, check_name,
     check_value, open, rewrap, seal,
 };
-use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Audit, AuditSeal, SEAL_KEY_BYTES, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 
 /// The server's own secret with the key of marks.
@@ -47,14 +47,14 @@ const WHAT: &str = "windlass secrets";
 
 #[derive(Debug)]
 pub struct LocalVault {
-    store: SqliteSecrets,
+    store: DatabaseSecrets,
     keys: MasterKeys,
 }
 
 impl LocalVault {
     /// Opens the vault of a folder with a store.
     pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
-        let store = Sqlite::secrets(&Folder::store(folder))?;
+        let store = Database::secrets(&Folder::store(folder))?;
         let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
         Ok(LocalVault { store, keys })
     }
@@ -63,7 +63,7 @@ impl LocalVault {
     pub fn make(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         LocalVault::of(folder, engine.clone()).or_else(|error| match Folder::hold(folder, WHAT) {
             Ok(held) => {
-                drop(Sqlite::open(&Folder::store(held.path()))?);
+                drop(Database::open(&Folder::store(held.path()))?);
                 LocalVault::of(folder, engine)
             }
             Err(FolderError::InUse { .. }) => Err(error),

@@ -45,22 +45,11 @@ pub use timers::*;
 pub use values::*;
 pub use workers::*;
 
-use crate::access::Access;
-use crate::catalog::Catalog;
 use crate::commit::{Applied, Commit, Position, Write};
 use crate::entry::Entry;
-use crate::hooks::HookReader;
-use crate::memory::Memories;
-use crate::objects::Objects;
-use crate::outbox::Outbox;
-use crate::quarantine::Quarantined;
-use crate::registry::Registry;
-use crate::retention::Retention;
-use crate::schedules::Schedules;
 use crate::secrets::Secrets;
+use crate::server_reader::ServerReader;
 use crate::store::{Reader, Store};
-use crate::tasks::Tasks;
-use crate::workers::Workers;
 
 /// The place of a store. It is empty when it is made; opening it again finds what was written.
 pub trait StoreSite {
@@ -75,41 +64,6 @@ pub trait ServerSite: StoreSite<Store: Store<Reader: ServerReader>> {
 
     /// Opens the secrets of a store that was opened before.
     fn secrets(&self) -> Self::Secrets;
-}
-
-/// Reads everything: all traits of the port.
-pub trait ServerReader:
-    Access
-    + Catalog
-    + HookReader
-    + Memories
-    + Objects
-    + Outbox
-    + Quarantined
-    + Registry
-    + Retention
-    + Schedules
-    + Tasks
-    + Workers
-    + crate::check::Audit
-{
-}
-
-impl<R> ServerReader for R where
-    R: Access
-        + Catalog
-        + HookReader
-        + Memories
-        + Objects
-        + Outbox
-        + Quarantined
-        + Registry
-        + Retention
-        + Tasks
-        + Workers
-        + Schedules
-        + crate::check::Audit
-{
 }
 
 /// Makes one test per case. The expression makes a new, empty [`StoreSite`], or [`ServerSite`] after `server`.
@@ -180,6 +134,7 @@ macro_rules! conformance_tests {
             rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one
             an_execution_that_is_needed_is_not_forgettable
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
+            an_execution_that_is_needed_since_it_was_listed_is_not_forgotten
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store
             a_check_finds_no_problem_in_executions_of_every_kind

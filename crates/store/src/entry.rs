@@ -45,9 +45,11 @@ pub enum Entry {
         hooks: Vec<HookClaim>,
         at: Millis,
     },
-    /// Hides an ended execution until its rows are deleted; `Duplicate` when it does not exist or has not ended.
+    /// Hides an execution that ended before a time until its rows are deleted; `Duplicate` when it does not exist or may not be
+    /// deleted. That is judged with this write: mail or a redelivery may have arrived since the execution was listed.
     Forget {
         execution: ExecutionId,
+        ended_before: Millis,
     },
     /// Deletes at most this many rows of forgotten executions; `Duplicate` when there are none left.
     Clear {

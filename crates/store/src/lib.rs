@@ -30,6 +30,7 @@ pub mod rules;
 mod schedules;
 mod seal;
 mod secrets;
+mod server_reader;
 pub mod sqlite;
 mod store;
 mod tasks;
@@ -73,6 +74,7 @@ pub use schedules::{
 };
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
+pub use server_reader::ServerReader;
 pub use store::{
     Damage, DueTimer, JournalPage, JournalRow, ListedExecution, Offer, PageBounds, Query, Reader, Status,
     Store, StoreError, StoreResult, Stored, StoredDefinition, StoredLog, StoredMail, Which,

@@ -1,9 +1,9 @@
 //! Copies of artifacts, while the folder may be swept.
 
+use crate::database::Database;
 use anyhow::{bail, ensure};
 use std::collections::BTreeSet;
 use std::path::Path;
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{ArtifactFile, Artifacts, ObjectState, Objects as _, Retention as _, Tenant};
 
 /// Tenant and key of an artifact. The tenant is None for artifacts of an earlier version, which all tenants shared.
@@ -22,7 +22,7 @@ pub(crate) struct Copying {
 
 impl Copying {
     pub(crate) fn new(store: &Path, to: &Path) -> Copying {
-        let (from, to) = (Sqlite::artifacts_of_store(store), Artifacts::in_folder(to));
+        let (from, to) = (Database::artifacts_of_store(store), Artifacts::in_folder(to));
         Copying { from, to, copied: BTreeSet::new(), bytes: 0, gone: BTreeSet::new() }
     }
 
@@ -65,7 +65,7 @@ impl Copying {
         if gone.peek().is_none() {
             return Ok(());
         }
-        let mut reader = Sqlite::read_only(store)?;
+        let mut reader = Database::read_only(store)?;
         let named = reader.referenced()?;
         let is_named = |(tenant, key): &&Name| {
             let keys = tenant.as_ref().and_then(|tenant| named.get(tenant));
@@ -98,7 +98,7 @@ mod tests {
     fn copying() -> (TempDir, Copying) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.db");
-        let mut store = Sqlite::open(&path).unwrap();
+        let mut store = Database::open(&path).unwrap();
         let compiled =
             windlass_dialects::compile("metadata: {name: a}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
         let definition = Definition {

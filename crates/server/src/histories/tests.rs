@@ -1,6 +1,7 @@
 //! Tests of histories over a real store, while an engine changes it.
 
 use super::Histories;
+use crate::database::{Database, DatabaseReader};
 use crate::feed::Feed;
 use crate::host::{new_workflow_id, now};
 use crate::loaded::ReadError;
@@ -11,8 +12,7 @@ use std::sync::Arc;
 use windlass_dialects::compile;
 use windlass_engine::{Engine, EngineAnswer, Folder, Request, Start, journal};
 use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
-use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Definition, Reader, StoredManifest, Target, Tenant};
+use windlass_store::{Definition, Reader, ServerReader as _, StoredManifest, Target, Tenant};
 use windlass_views::Message;
 
 /// The execution ends when `go` has been patched often enough.
@@ -28,7 +28,7 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let folder = tempfile::tempdir().unwrap();
-        let store = Sqlite::open(&Folder::store(folder.path())).unwrap();
+        let store = Database::open(&Folder::store(folder.path())).unwrap();
         Rig { engine: Engine::start(store, 1).unwrap(), folder }
     }
 
@@ -36,8 +36,8 @@ impl Rig {
         self.folder.path()
     }
 
-    fn reader(&self) -> SqliteReader {
-        Sqlite::read_only(&Folder::store(self.data())).unwrap()
+    fn reader(&self) -> DatabaseReader {
+        Database::read_only(&Folder::store(self.data())).unwrap()
     }
 
     fn start(&self) -> ExecutionId {
@@ -81,7 +81,7 @@ impl Rig {
     }
 }
 
-fn view(histories: &Histories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
+fn view(histories: &Histories, reader: &mut DatabaseReader, id: ExecutionId) -> Value {
     let stored = reader.load(id).unwrap().unwrap();
     json!(histories.view(reader, stored, |loaded| loaded.response()).unwrap())
 }
@@ -129,7 +129,7 @@ fn an_execution_deleted_during_a_read_is_reported_as_missing() {
 }
 
 /// Reads a feed until there is nothing more at the moment.
-fn messages(feed: &mut Feed, reader: &mut SqliteReader, histories: &Histories) -> Vec<Message> {
+fn messages(feed: &mut Feed, reader: &mut DatabaseReader, histories: &Histories) -> Vec<Message> {
     let mut messages = Vec::new();
     loop {
         let page = feed.read(reader, &histories.feeds).unwrap();

@@ -1,11 +1,11 @@
 //! Copies of artifacts without files, fetched for workers and for decisions.
 
 use super::{Bucket, BucketError};
+use crate::database::DatabaseReader;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{ArtifactCopies, ObjectState, Objects as _, StoredObject, Tenant, Upload};
 
 /// Time limit of a fetch of any size, well below the time after which a thread of the engine counts as stalled, and
@@ -17,12 +17,12 @@ const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
 pub(crate) struct BucketCopies {
     bucket: Arc<Bucket>,
     runtime: Handle,
-    rows: Mutex<SqliteReader>,
+    rows: Mutex<DatabaseReader>,
 }
 
 impl BucketCopies {
     /// Creates the copies on the runtime of the caller, which must outlive everything that reads artifacts.
-    pub(crate) fn new(bucket: Arc<Bucket>, rows: SqliteReader) -> BucketCopies {
+    pub(crate) fn new(bucket: Arc<Bucket>, rows: DatabaseReader) -> BucketCopies {
         BucketCopies { bucket, runtime: Handle::current(), rows: Mutex::new(rows) }
     }
 

@@ -2,10 +2,10 @@
 
 use super::{Uploader, write};
 use crate::app::App;
+use crate::database::DatabaseReader;
 use crate::host::now;
 use crate::problem::Problem;
 use std::time::{Duration, SystemTime};
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
     ArtifactFile, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoreError, StoredObject,
 };
@@ -32,7 +32,7 @@ pub(super) async fn put_found(app: &App) -> Result<(), Problem> {
     Ok(())
 }
 
-fn find_new(reader: &mut SqliteReader, files: Vec<ArtifactFile>) -> Result<Vec<ObjectWrite>, StoreError> {
+fn find_new(reader: &mut DatabaseReader, files: Vec<ArtifactFile>) -> Result<Vec<ObjectWrite>, StoreError> {
     let mut puts = Vec::new();
     for ArtifactFile { tenant, key, bytes, .. } in files {
         let Some(tenant) = tenant else { continue };
@@ -82,7 +82,10 @@ fn sort_removable(mut files: Vec<ArtifactFile>) -> Vec<ArtifactFile> {
     files
 }
 
-fn find_copied(reader: &mut SqliteReader, files: Vec<ArtifactFile>) -> Result<Vec<ArtifactFile>, StoreError> {
+fn find_copied(
+    reader: &mut DatabaseReader,
+    files: Vec<ArtifactFile>,
+) -> Result<Vec<ArtifactFile>, StoreError> {
     let mut copied = Vec::new();
     for file in files {
         let Some(tenant) = &file.tenant else { continue };

@@ -3,13 +3,13 @@
 
 use super::write;
 use crate::app::App;
+use crate::database::DatabaseReader;
 use crate::host::now;
 use crate::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_engine::{EngineAnswer, Request};
 use windlass_kernel::{ExecutionId, Input};
 use windlass_protocol::{Failure, codes};
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
     Artifacts, AwaitedUploads, ObjectState, ObjectWrite, Objects as _, PutArtifact, StoreError, StoredObject,
 };
@@ -49,7 +49,7 @@ impl Waits {
     async fn judge(&mut self, app: &App, awaited: AwaitedUploads) -> Result<(), Problem> {
         let execution = awaited.execution;
         let (known, artifacts) = (self.0.remove(&execution), app.artifacts.clone());
-        let read = move |reader: &mut SqliteReader| read_open(reader, &artifacts, &awaited, known);
+        let read = move |reader: &mut DatabaseReader| read_open(reader, &artifacts, &awaited, known);
         let open = app.followers.look(read).await?;
         if !open.put.is_empty() {
             write(app, open.put).await?;
@@ -65,7 +65,7 @@ impl Waits {
 
 /// Reads the state of everything that an execution names.
 fn read_open(
-    reader: &mut SqliteReader,
+    reader: &mut DatabaseReader,
     artifacts: &Artifacts,
     awaited: &AwaitedUploads,
     known: Option<BTreeSet<String>>,

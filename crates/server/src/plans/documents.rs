@@ -3,6 +3,7 @@
 
 use crate::app::App;
 use crate::cache::{Cache, CacheBounds};
+use crate::database::DatabaseReader;
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::actions::which;
@@ -114,7 +115,7 @@ pub(crate) async fn hydrate(app: &App, tenant: &Tenant, text: String) -> Result<
 
 async fn find_actions(app: &App, tenant: &Tenant, wanted: Vec<ActionRef>) -> Result<Found, Problem> {
     let of = tenant.clone();
-    let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {
+    let look = move |reader: &mut DatabaseReader| {
         let mut found = Found::default();
         for named in wanted {
             if let Some((action, revision)) = reader.action(&of, &which(&named.action), named.revision)? {

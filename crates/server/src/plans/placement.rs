@@ -1,6 +1,7 @@
 //! Placement of an execution of a plan: its cluster, by name or by the affinity of the plan, and its runner group.
 
 use crate::app::App;
+use crate::database::DatabaseReader;
 use crate::problem::{Detail, Problem};
 use crate::routes::clusters::CLUSTERS;
 use crate::routing::targets::LOCAL_CLUSTER;
@@ -155,9 +156,7 @@ fn any_target(value: &Value) -> Option<(TargetKind, String)> {
 /// Returns the only cluster that fits, if it is ready; otherwise the execution has to name one of those that fit.
 async fn fitting(app: &App, tenant: &Tenant, pattern: &str) -> Result<Derived, Problem> {
     let of = tenant.clone();
-    let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {
-        reader.targets(&of, TargetKind::Cluster, None, TARGETS_MAX)
-    };
+    let look = move |reader: &mut DatabaseReader| reader.targets(&of, TargetKind::Cluster, None, TARGETS_MAX);
     let known = app.readers.of(tenant).look(look).await?;
     let known = known.into_iter().map(|cluster| (cluster.name, cluster.ready));
     let all: Vec<(String, bool)> = known.chain([(LOCAL_CLUSTER.to_owned(), true)]).collect();

@@ -1,16 +1,16 @@
 //! Reads that wait for a thread, in a lane per tenant. The lane that has used the threads least is served next, and no
 //! lane may use all threads: other tenants wait for one slice of a read at most.
 
+use crate::database::DatabaseReader;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windlass_store::Tenant;
-use windlass_store::sqlite::SqliteReader;
 
 /// Number of lanes that are kept before idle ones are dropped; a lane takes about 100 bytes.
 const LANES_MAX: usize = 256;
 
-pub(super) type Reading = Box<dyn FnOnce(&mut SqliteReader) + Send>;
+pub(super) type Reading = Box<dyn FnOnce(&mut DatabaseReader) + Send>;
 
 /// Lane of a tenant; None for reads of the server itself.
 pub(super) type LaneId = Option<Tenant>;

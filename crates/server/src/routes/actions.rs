@@ -6,6 +6,7 @@ use super::workflows::Text;
 use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::{JsonBody, Params};
+use crate::database::DatabaseReader;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, ProblemCode, Refused};
@@ -241,9 +242,8 @@ async fn list_revisions(
     let before = REVISIONS.place(params.cursor.as_deref(), |text| text.parse().ok())?;
     let (action, _) = find(&app, &caller, &name, None).await?;
     let tenant = caller.tenant.clone();
-    let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {
-        reader.action_revisions(&tenant, &action.name, before, limit + 1)
-    };
+    let look =
+        move |reader: &mut DatabaseReader| reader.action_revisions(&tenant, &action.name, before, limit + 1);
     let mut found = app.readers.of(&caller.tenant).look(look).await?;
     let next_cursor = REVISIONS.cut(&mut found, limit, |last| last.revision).cursor;
     let items = found.into_iter().map(|found| ListedRevision {

@@ -6,6 +6,7 @@ use super::workflows::{Text, register_plan};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::ids;
 use crate::plans::DIALECT;
 use crate::plans::documents::read_registered;
@@ -182,7 +183,7 @@ async fn list_plans(
         offset,
     };
     let tenant = caller.tenant.clone();
-    let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {
+    let look = move |reader: &mut DatabaseReader| {
         let found = reader.workflows(&query)?.into_iter().map(|workflow| {
             let version = reader.version(&tenant, workflow.id, None)?;
             Ok(version.map(|version| (workflow, version)))

@@ -5,6 +5,7 @@ use super::shared::Refusals;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::histories::Histories;
 use crate::ids;
 use crate::problem::Problem;
@@ -19,7 +20,6 @@ use utoipa_axum::routes;
 use windlass_artifact::key;
 use windlass_kernel::net::Work;
 use windlass_kernel::{ExecutionId, Need, Net, RunId, RunState};
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Reader as _, StoreError, StoredTask, TaskQuery, Tasks as _};
 use windlass_views::{execution_id, label, reference, time, workflow_id};
 
@@ -136,7 +136,7 @@ impl ParsedTaskFilter {
         })
     }
 
-    fn list(&self, reader: &mut SqliteReader, histories: &Histories) -> Result<TaskList, Problem> {
+    fn list(&self, reader: &mut DatabaseReader, histories: &Histories) -> Result<TaskList, Problem> {
         if let Some((execution, _)) = self.after
             && reader.load(execution)?.is_none_or(|stored| stored.origin.tenant != self.caller.tenant)
         {
@@ -164,7 +164,7 @@ impl ParsedTaskFilter {
 
     fn page(
         &self,
-        reader: &mut SqliteReader,
+        reader: &mut DatabaseReader,
         after: Option<(ExecutionId, RunId)>,
     ) -> Result<Vec<StoredTask>, StoreError> {
         let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
@@ -174,7 +174,7 @@ impl ParsedTaskFilter {
     /// Returns the entry of a task, if it is wanted.
     fn task(
         &self,
-        reader: &mut SqliteReader,
+        reader: &mut DatabaseReader,
         histories: &Histories,
         found: &StoredTask,
     ) -> Result<Option<Task>, Problem> {
@@ -223,7 +223,7 @@ fn kind_of(net: &Net, found: &StoredTask) -> TaskKind {
 
 /// Returns the message and the approvers of an approval.
 fn question(
-    reader: &mut SqliteReader,
+    reader: &mut DatabaseReader,
     execution: ExecutionId,
     asked: &Value,
 ) -> Result<(Option<Value>, Value), Problem> {

@@ -6,6 +6,7 @@ use super::workers::read_session;
 use crate::app::App;
 use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
+use crate::database::DatabaseReader;
 use crate::problem::{Problem, ProblemCode};
 use crate::remote::session_key;
 use crate::resources::other_artifact;
@@ -25,7 +26,6 @@ use windlass_protocol::{
     BYTES_TYPE, Body, BodyFile, Call, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
     SESSION_HEADER, UNIT_HEADER, Unit, codes,
 };
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload, Workers as _};
 
 const TAG: &str = "workers";
@@ -129,7 +129,7 @@ async fn get_worker_artifact(
 async fn find_copy(app: &Arc<App>, tenant: &Tenant, key: &str) -> Result<Option<ObjectContent>, Problem> {
     let Some(bucket) = app.bucket.clone() else { return Ok(None) };
     let (artifacts, tenant, key) = (app.artifacts.clone(), tenant.clone(), key.to_owned());
-    let find = move |reader: &mut SqliteReader| match artifacts.find_file(&tenant, &key)? {
+    let find = move |reader: &mut DatabaseReader| match artifacts.find_file(&tenant, &key)? {
         Some(_) => Ok(None),
         None => Ok(reader.object(&tenant, &key)?.filter(|object| object.state == ObjectState::Stored)),
     };
@@ -172,7 +172,7 @@ impl Holder {
         let (execution, key) = (ExecutionId(self.unit.execution), key.to_owned());
         app.readers
             .of(&self.session.tenant)
-            .look(move |reader: &mut SqliteReader| reader.owns_artifact(execution, &key))
+            .look(move |reader: &mut DatabaseReader| reader.owns_artifact(execution, &key))
             .await
     }
 

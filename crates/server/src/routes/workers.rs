@@ -4,6 +4,7 @@ use super::shared::{BodyRefusals, Refusals, check_group};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::JsonBody;
+use crate::database::DatabaseReader;
 use crate::host::now;
 use crate::problem::{Problem, ProblemCode, Refused};
 use crate::remote::{
@@ -22,7 +23,6 @@ use utoipa_axum::routes;
 use windlass_engine::SessionKey;
 use windlass_kernel::{ExecutionId, Fence, RunId};
 use windlass_protocol::{Failure, Unit, codes};
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Entry, RunnerGroup, Session, Workers as _};
 use windlass_views::{execution_id, time};
 
@@ -318,7 +318,7 @@ async fn report_result(
 async fn is_receipted(app: &App, key: &SessionKey, unit: Unit, receipt: [u8; 32]) -> Result<bool, Problem> {
     let (session, execution) = (Session(key.id.0), ExecutionId(unit.execution));
     let place = (RunId(unit.run), Fence(unit.fence));
-    let read = move |reader: &mut SqliteReader| reader.receipt(execution, place, session);
+    let read = move |reader: &mut DatabaseReader| reader.receipt(execution, place, session);
     Ok(app.readers.of(&key.tenant).look(read).await? == Some(receipt))
 }
 

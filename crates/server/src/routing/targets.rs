@@ -3,6 +3,7 @@
 use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::host::now;
 use crate::problem::{Problem, ProblemCode};
 use crate::routes::paging::Paged;
@@ -134,7 +135,7 @@ impl TargetNoun {
         let limit = self.list.limit(params.limit)?;
         let after = self.list.place(params.cursor.as_deref(), |name| Some(name.to_owned()))?;
         let tenant = caller.tenant.clone();
-        let look = move |reader: &mut windlass_store::sqlite::SqliteReader| {
+        let look = move |reader: &mut DatabaseReader| {
             reader.targets(&tenant, self.kind, after.as_deref(), limit + 1)
         };
         let mut found = app.readers.of(&caller.tenant).look(look).await?;

@@ -3,11 +3,11 @@
 
 use super::record::{HeldExecution, LastProcess};
 use crate::auth::Role;
+use crate::database::Database;
 use crate::host::now;
 use serde_json::json;
 use std::collections::BTreeMap;
 use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Millis, Outcome, Parent, codes};
-use windlass_store::sqlite::Sqlite;
 use windlass_store::{
     Audit, DEATHS_MAX, Entry, Letter, Mail, Quarantine, Quarantined as _, Reader as _, Store as _,
     StoreError, StoredMail, Suspect, Tenant, Write,
@@ -19,7 +19,7 @@ const SERVER: &str = "server";
 
 /// Quarantines executions of the last process, and returns all quarantined executions.
 pub(crate) fn judge(
-    store: &mut Sqlite,
+    store: &mut Database,
     last: &LastProcess,
 ) -> Result<Vec<(ExecutionId, Quarantine)>, StoreError> {
     let mut reader = store.reader()?;
@@ -105,7 +105,7 @@ fn log_suspect(suspect: &Suspect) {
 
 /// Refuses the start of an execution that kills the process before it begins. Its parent gets a failure of the child.
 fn refuse_start(
-    reader: &mut <Sqlite as windlass_store::Store>::Reader,
+    reader: &mut <Database as windlass_store::Store>::Reader,
     suspect: &Suspect,
     at: Millis,
 ) -> Result<Vec<Write>, StoreError> {

@@ -6,6 +6,7 @@ use crate::check::{Audit as _, SealedRow, check};
 use crate::commit::{Applied, Commit, Letter, LogChunk, Mail, Position, Write};
 use crate::entry::Entry;
 use crate::origin::{Tenant, Webhook};
+use crate::outbox::{NewDeliveries, NewDelivery, Outbox as _};
 use crate::retention::Retention as _;
 use crate::store::{Reader as _, Store};
 use serde_json::json;
@@ -30,7 +31,23 @@ fn log(id: u128) -> Write {
 }
 
 fn forget(store: &mut impl Store, id: u128) -> Applied {
-    entry(store, Entry::Forget { execution: ExecutionId(id) })
+    forget_ended(store, id, Millis(i64::MAX))
+}
+
+fn forget_ended(store: &mut impl Store, id: u128, ended_before: Millis) -> Applied {
+    entry(store, Entry::Forget { execution: ExecutionId(id), ended_before })
+}
+
+/// An execution from its beginning to its end that has a webhook.
+fn ended_with_webhook(id: u128) -> Vec<Write> {
+    let mut writes = ended(id, None);
+    if let Some(Write::Commit(begun)) = writes.first_mut()
+        && let Some(creation) = &mut begun.creation
+    {
+        let webhook = Some(Webhook { url: "https://example.org/".into(), events: Vec::new() });
+        Arc::make_mut(&mut creation.origin).options.webhook = webhook;
+    }
+    writes
 }
 
 fn problems<P: ServerSite>(store: &P::Store) -> Vec<String> {
@@ -100,14 +117,7 @@ pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(site: &P) {
     written(&mut store, &[commit(begun)]);
     written(&mut store, &ended(2, Some(1)));
     written(&mut store, &ended(3, None));
-    let mut notifies = ended(4, None);
-    if let Some(Write::Commit(begun)) = notifies.first_mut()
-        && let Some(creation) = &mut begun.creation
-    {
-        let webhook = Some(Webhook { url: "https://example.org/".into(), events: Vec::new() });
-        Arc::make_mut(&mut creation.origin).options.webhook = webhook;
-    }
-    written(&mut store, &notifies);
+    written(&mut store, &ended_with_webhook(4));
     assert_eq!(forgettable::<P>(&store, i64::MAX), [3], "the parent of 2 runs, and 4 has events to deliver");
     assert!(forgettable::<P>(&store, 0).is_empty(), "none ended before then");
     written(&mut store, &[commit(parent.done(json!(1)))]);
@@ -130,6 +140,47 @@ pub fn an_answer_that_is_not_fetched_protects_an_execution_for_a_time<P: ServerS
     assert_eq!(forgettable::<P>(&store, ended_at.0 + 11), [1]);
     assert_eq!(forget(&mut store, 1), Applied::Done);
     assert!(reader(&store).answer(mail).is_err(), "the answer is deleted with it");
+}
+
+pub fn an_execution_that_is_needed_since_it_was_listed_is_not_forgotten<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    written(&mut store, &[Write::Net(chain(STEPS)), Write::Net(chain(1))]);
+    let (mut parent, begun) = World::create(&chain(1), 1);
+    written(&mut store, &[commit(begun)]);
+    written(&mut store, &ended(2, Some(1)));
+    assert_eq!(forget(&mut store, 2), Applied::Duplicate, "its parent runs");
+    written(&mut store, &[commit(parent.done(json!(1)))]);
+    written(&mut store, &ended_with_webhook(3));
+    let execution = ExecutionId(3);
+    let event = "execution.completed".to_owned();
+    let made = vec![NewDelivery { number: 1, message: 1, event, body: "{}".to_owned() }];
+    let at = Millis(9);
+    entry(&mut store, Entry::Deliveries(Box::new(NewDeliveries { execution, seen: 1, made, at })));
+    let why = "gone".to_owned();
+    assert_eq!(entry(&mut store, Entry::GivenUp { execution, why: why.clone(), at }), Applied::Done);
+    assert_eq!(entry(&mut store, Entry::OutboxClosed { execution }), Applied::Done);
+    let listed = forgettable::<P>(&store, i64::MAX);
+    assert_eq!(listed, [1, 2, 3]);
+    // All of this arrives between the list and the deletion.
+    let again = Entry::Redeliver { tenant: Tenant::default(), execution, number: 1, at };
+    assert_eq!(entry(&mut store, again), Applied::Done);
+    let letter = Letter::Input(Input::Cancel(Cancel::default()));
+    let asked = Mail { to: ExecutionId(2), letter, answered: false, at };
+    let Applied::Accepted(mail) = answered(&mut store, Write::Accept(asked)) else {
+        panic!("it is accepted")
+    };
+    let pending = |store: &P::Store| reader(store).pending(execution, 9).expect("deliveries").len();
+    assert_eq!([2, 3].map(|id| forget(&mut store, id)), [Applied::Duplicate; 2]);
+    assert_eq!(pending(&store), 1);
+    assert_eq!(reader(&store).inbox_of(ExecutionId(2), 9).expect("mail").len(), 1);
+    assert_eq!(problems::<P>(&store), [] as [&str; 0]);
+    written(&mut store, &[Write::Settle { mail, refused: None }]);
+    assert_eq!(entry(&mut store, Entry::GivenUp { execution, why, at }), Applied::Done);
+    assert_eq!(entry(&mut store, Entry::OutboxClosed { execution }), Applied::Done);
+    let ended_at = reader(&store).load(execution).expect("a state").expect("it exists").state.head.at;
+    assert_eq!(forget_ended(&mut store, 3, ended_at), Applied::Duplicate, "it ended no earlier");
+    assert_eq!(forget_ended(&mut store, 3, ended_at.plus(1)), Applied::Done);
+    assert_eq!([1, 2].map(|id| forget(&mut store, id)), [Applied::Done; 2]);
 }
 
 pub fn every_artifact_that_a_row_refers_to_is_found<P: ServerSite>(site: &P) {

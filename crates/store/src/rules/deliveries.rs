@@ -39,10 +39,29 @@ pub fn begin_delivery(given_up: Option<&str>, at: Millis) -> DeliveryStatus {
     }
 }
 
+/// Columns of an outbox that change when its receiver is given up and when a redelivery is requested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxStatus {
+    pub is_open: bool,
+    /// Reason for which the receiver was given up, if it was.
+    pub given_up: Option<String>,
+}
+
+/// Gives up the receiver of an execution: its outbox and every pending delivery. Deliveries that are added later begin as
+/// given up, until a redelivery.
+#[must_use]
+pub fn give_up_receiver(
+    outbox: OutboxStatus,
+    pending: Vec<DeliveryStatus>,
+    why: &str,
+) -> (OutboxStatus, Vec<DeliveryStatus>) {
+    let outbox = OutboxStatus { given_up: Some(why.to_owned()), ..outbox };
+    (outbox, pending.into_iter().map(|status| give_up(status, why)).collect())
+}
+
 /// Gives up a pending delivery. All pending deliveries of an execution are given up together, because a receiver that
 /// refuses one of them gets none of the later ones.
-#[must_use]
-pub fn give_up(pending: DeliveryStatus, why: &str) -> DeliveryStatus {
+fn give_up(pending: DeliveryStatus, why: &str) -> DeliveryStatus {
     let error = pending.error.or_else(|| Some(why.to_owned()));
     DeliveryStatus { state: DeliveryState::GivenUp, due: None, error, ..pending }
 }
@@ -57,10 +76,12 @@ pub fn judge_outbox_closing(has_pending: Option<bool>) -> Applied {
     }
 }
 
-/// Returns the status of a delivery that is requested once more; the receiver is not given up any longer.
+/// Returns the status of a delivery that is requested once more, and that of its outbox: it is open, and the receiver is not
+/// given up any longer.
 #[must_use]
-pub fn redeliver(status: DeliveryStatus, at: Millis) -> DeliveryStatus {
-    DeliveryStatus { state: DeliveryState::Pending, attempts: 0, due: Some(at), ..status }
+pub fn redeliver(status: DeliveryStatus, at: Millis) -> (OutboxStatus, DeliveryStatus) {
+    let outbox = OutboxStatus { is_open: true, given_up: None };
+    (outbox, DeliveryStatus { state: DeliveryState::Pending, attempts: 0, due: Some(at), ..status })
 }
 
 #[cfg(test)]
@@ -102,15 +123,17 @@ mod tests {
         let (pending, given_up) = (DeliveryState::Pending, DeliveryState::GivenUp);
         assert_eq!(begin_delivery(None, Millis(5)), status(pending, 0, Some(5), None));
         assert_eq!(begin_delivery(Some("gone"), Millis(5)), status(given_up, 0, None, Some("gone")));
-        let refused = status(pending, 3, Some(9), Some("500"));
-        assert_eq!(
-            give_up(refused, "gone"),
-            status(given_up, 3, None, Some("500")),
-            "it keeps its own error"
-        );
+        let open = OutboxStatus { is_open: true, given_up: None };
+        let waiting = vec![status(pending, 3, Some(9), Some("500")), status(pending, 0, Some(9), None)];
+        let (outbox, deliveries) = give_up_receiver(open.clone(), waiting, "gone");
+        assert_eq!(outbox, OutboxStatus { given_up: Some("gone".to_owned()), ..open.clone() });
+        let expected = [Some("500"), Some("gone")];
+        assert_eq!(deliveries.iter().map(|status| status.error.as_deref()).collect::<Vec<_>>(), expected);
+        assert!(deliveries.iter().all(|status| status.state == given_up && status.due.is_none()));
         let again = redeliver(status(given_up, 3, None, Some("500")), Millis(20));
-        assert_eq!(again, status(pending, 0, Some(20), Some("500")));
+        assert_eq!(again, (open, status(pending, 0, Some(20), Some("500"))));
     }
+
     #[test]
     fn an_outbox_is_closed_while_nothing_is_pending() {
         for (has_pending, expected) in

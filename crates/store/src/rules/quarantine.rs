@@ -12,8 +12,23 @@ pub struct AbandonedHead {
     pub goes_on: bool,
 }
 
+/// Rows that lead to work on an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkRows {
+    StepRuns,
+    Stops,
+    /// Mail to the execution that is not decided yet.
+    OpenMail,
+    /// The mark of its quarantine.
+    Mark,
+}
+
+/// Rows that are deleted with the end of an execution that is abandoned. All others are kept for a repair.
+pub const ABANDONED_ROWS: [WorkRows; 4] =
+    [WorkRows::StepRuns, WorkRows::Stops, WorkRows::OpenMail, WorkRows::Mark];
+
 /// Returns the head of an execution that is abandoned; None if it has ended. It is listed as cancelled, and its head leads
-/// to no work. Its step-runs, stops, open mail and mark, which do, are deleted with this.
+/// to no work. [`ABANDONED_ROWS`], which do, are deleted with this.
 #[must_use]
 pub fn abandon_head(has_ended: bool, at: Millis) -> Option<AbandonedHead> {
     let phase = Phase::Ended(Outcome::Cancelled);

@@ -27,6 +27,13 @@ pub struct RunClaimFacts {
     pub earlier_is_live: bool,
 }
 
+/// Returns whether the row of a run is added. An attempt at an occurrence is one run (K10): one that exists stays as it is.
+/// `known` is a run of that id, or of that occurrence and attempt.
+#[must_use]
+pub fn is_new_attempt(known: Option<ScheduleRunId>) -> bool {
+    known.is_none()
+}
+
 /// Decides whether a run becomes claimed: it waits, it is due, and the policies of its schedule allow it.
 #[must_use]
 pub fn judge_run_claim(facts: &RunClaimFacts, at: Millis) -> Applied {
@@ -120,13 +127,39 @@ pub fn is_lease_over(expires_at: Millis, worker_id: &str, at: Millis, only_worke
     expires_at <= at || only_worker.is_some_and(|alive| alive != worker_id)
 }
 
-/// Returns the next state of a run whose lease expired: a claimed one waits again, a running one has failed.
+/// Returns whether a worker renews the lease of a run. `holder` is the worker that has it; None if there is no lease. A lease
+/// whose time has passed is renewed, too: no other worker can have the run before the lease is recovered.
 #[must_use]
-pub fn expire_run(facts: &RunEndFacts, at: Millis) -> Option<RunEnd> {
+pub fn may_renew(holder: Option<&str>, worker_id: &str) -> bool {
+    holder == Some(worker_id)
+}
+
+/// The recovery of a lease that is over. The lease is deleted in each case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseRecovery {
+    /// The run was only claimed, and waits again with this status.
+    Wait(RunStatus),
+    /// The run was running, and has failed.
+    Fail { end: RunEnd, result: Box<RunResult> },
+    /// The run has ended or does not exist.
+    Drop,
+}
+
+/// Decides how a lease that is over is recovered. `facts` is None if its run does not exist.
+#[must_use]
+pub fn recover_lease(facts: Option<&RunEndFacts>, at: Millis) -> LeaseRecovery {
+    let Some(facts) = facts else { return LeaseRecovery::Drop };
     if let Ok(status) = facts.status.after(RunSignal::Release) {
-        return Some(RunEnd { status, follow_up: None });
+        return LeaseRecovery::Wait(status);
     }
-    end_run(facts, RunHolder::Lease(facts.lease_key?), RunOutcome::Failed, at)
+    let holder = facts.lease_key.map(RunHolder::Lease);
+    match holder.and_then(|holder| end_run(facts, holder, RunOutcome::Failed, at)) {
+        Some(end) => {
+            let error_text = Some(LEASE_EXPIRED.to_owned());
+            LeaseRecovery::Fail { end, result: Box::new(RunResult { error_text, ..RunResult::default() }) }
+        }
+        None => LeaseRecovery::Drop,
+    }
 }
 
 fn follow_failure(facts: &RunEndFacts, at: Millis) -> FollowUp {
@@ -304,10 +337,38 @@ mod tests {
         assert_eq!(end(2, RunOutcome::Failed), Some(dead));
         let cancelled = RunEnd { status: RunStatus::Cancelled, follow_up: None };
         assert_eq!(end(1, RunOutcome::Cancelled), Some(cancelled));
-        assert_eq!(expire_run(&held(), Millis(0)), Some(failed));
-        let claimed = RunEndFacts { status: RunStatus::Claimed, ..held() };
-        let waits = RunEnd { status: RunStatus::Pending, follow_up: None };
-        assert_eq!(expire_run(&claimed, Millis(0)), Some(waits));
+    }
+
+    #[test]
+    fn sch_10_sch_11_a_lease_that_is_over_returns_a_claimed_run_and_fails_a_running_one() {
+        let recover = |status| recover_lease(Some(&RunEndFacts { status, ..held() }), Millis(0));
+        let retry = FollowUp::Retry { attempt: 2, available_at: Millis(30_000) };
+        for status in RunStatus::ALL {
+            match (status, recover(status)) {
+                (RunStatus::Claimed, found) => assert_eq!(found, LeaseRecovery::Wait(RunStatus::Pending)),
+                (RunStatus::Running, LeaseRecovery::Fail { end, result }) => {
+                    assert_eq!(end, RunEnd { status: RunStatus::Failed, follow_up: Some(retry) });
+                    assert_eq!(result.error_text.as_deref(), Some(LEASE_EXPIRED));
+                }
+                (status, found) => assert_eq!(found, LeaseRecovery::Drop, "{status:?}"),
+            }
+        }
+        let without_lease = RunEndFacts { lease_key: None, ..held() };
+        assert_eq!(recover_lease(Some(&without_lease), Millis(0)), LeaseRecovery::Drop);
+        assert_eq!(recover_lease(None, Millis(0)), LeaseRecovery::Drop);
+    }
+
+    #[test]
+    fn sch_14_a_worker_renews_its_own_leases() {
+        assert!(may_renew(Some("w1"), "w1"));
+        assert!(!may_renew(Some("w2"), "w1"));
+        assert!(!may_renew(None, "w1"));
+    }
+
+    #[test]
+    fn an_attempt_at_an_occurrence_is_added_once() {
+        assert!(is_new_attempt(None));
+        assert!(!is_new_attempt(Some(ScheduleRunId(1))));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{Columns as _, json, limit};
-use super::statements::{execute, query_all};
+use super::columns::{Columns, json, limit, read_row};
+use super::statements::{execute, query_all, query_first};
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken};
+use crate::commit::Applied;
 use crate::origin::Tenant;
+use crate::rules::{TokenFacts, judge_token, judge_token_revocation};
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::Millis;
@@ -19,8 +21,21 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResul
     execute(conn, sql, params![id.0, name, json(limits), programs, created_at.0, updated_at.0])
 }
 
-pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
-    let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
+pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<Applied> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM tokens WHERE id = ?1), EXISTS (SELECT 1 FROM tokens WHERE digest = ?2)";
+    let facts = query_first(conn, sql, params![token.id, token.digest], |row| {
+        Ok(read_row![row, TokenFacts: has_id has_digest])
+    })?;
+    let verdict = facts.map_or(Applied::Duplicate, judge_token);
+    if verdict == Applied::Done {
+        insert_token(conn, token)?;
+    }
+    Ok(verdict)
+}
+
+fn insert_token(conn: &Connection, token: &StoredToken) -> StoreResult<()> {
+    let sql = "INSERT INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
                revoked_at, last_used_at, roles, runner_group, person, issuer) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let StoredToken { id, tenant, name, role, group, digest, created_by, created_at, .. } = token;
@@ -42,12 +57,18 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<u
         token.person,
         token.issuer
     ];
-    execute(conn, sql, values)
+    execute(conn, sql, values).map(drop)
 }
 
-pub(super) fn revoke_token(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> StoreResult<usize> {
-    let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1 AND revoked_at IS NULL";
-    execute(conn, sql, params![of.0, id, at.0])
+pub(super) fn revoke_token(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> StoreResult<Applied> {
+    let sql = "SELECT revoked_at IS NOT NULL FROM tokens WHERE id = ?2 AND tenant = ?1";
+    let is_revoked = query_first(conn, sql, params![of.0, id], |row| Ok(row.get(0)?))?;
+    let verdict = judge_token_revocation(is_revoked);
+    if verdict == Applied::Done {
+        let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1";
+        execute(conn, sql, params![of.0, id, at.0])?;
+    }
+    Ok(verdict)
 }
 
 pub(super) fn delete_token(conn: &Connection, of: &Tenant, id: &str) -> StoreResult<usize> {

@@ -14,7 +14,7 @@ use crate::origin::IdempotencyKey;
 use crate::rows::{Class, HeadRow, LiveRun, RunRow};
 use crate::rules::{
     CommitFacts, CommitVerdict, KeyHolder, MailEnding, MailFacts, OfferFacts, find_broken_promise,
-    judge_commit,
+    is_newly_asked, judge_commit,
 };
 use crate::store::{StoreError, StoreResult};
 use crate::usage::{Usage, bytes};
@@ -246,8 +246,7 @@ impl<'c> Commits<'c> {
         for row in &commit.rows.runs {
             let lease = commit.leases.iter().find(|lease| lease.run == row.run);
             self.write_run(conn, key, row, lease)?;
-            let is_asked = row.after.as_ref().is_some_and(|after| after.class == Class::Asked);
-            if is_asked && row.before != Some(Class::Asked) {
+            if is_newly_asked(row) {
                 note_asked(conn, key, row.run, commit.rows.head.at)?;
             }
         }

@@ -1,19 +1,18 @@
 //! Entries: rows that belong to no execution's state, each kind by its module.
 
 use super::audit_rows::add_audit;
-use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
-use super::statements::execute;
+use super::statements::{execute, query_first};
 use super::write::Transaction;
 use super::{
     access, artifact_owners, hooks, memory, objects, outbox, quarantine, registry, retention, schedule_runs,
-    workers,
+    schedules, workers,
 };
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
-use crate::rules::count_memory;
-use crate::store::{StoreResult, Which};
+use crate::rules::{WORKFLOW_DELETION, WorkflowDeletion, count_memory, is_audited, judge_workflow_change};
+use crate::store::StoreResult;
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
@@ -22,19 +21,26 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
     let (conn, seal) = (*conn, *seal);
     let changed = match entry {
         Entry::WorkflowStatus { tenant, workflow, status, at } => {
-            let sql = "UPDATE workflows SET status = ?3, updated_at = ?4 \
-                       WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL";
-            execute(conn, sql, params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?
+            return change_workflow(conn, tenant, *workflow, |key| {
+                let sql = "UPDATE workflows SET status = ?2, updated_at = ?3 WHERE key = ?1";
+                execute(conn, sql, params![key, status.name(), at.0]).map(drop)
+            });
         }
-        Entry::WorkflowDeleted { tenant, workflow, at } => delete_workflow(conn, tenant, *workflow, *at)?,
+        Entry::WorkflowDeleted { tenant, workflow, at } => {
+            return change_workflow(conn, tenant, *workflow, |key| {
+                delete_workflow(conn, (tenant, *workflow), key, *at)
+            });
+        }
         Entry::Recompiled { definition, net, manifest } => {
             let sql = "UPDATE definitions SET net = ?2, compiler = ?3, manifest = ?4 WHERE id = ?1";
             execute(conn, sql, params![definition.0, net.0, manifest.compiler, manifest.json])?
         }
         Entry::HooksRead { tenant, workflow, hooks, at } => {
-            hooks::put_read(conn, tenant, *workflow, hooks, *at)?
+            return hooks::put_read(conn, tenant, *workflow, hooks, *at);
         }
-        Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
+        Entry::Forget { execution, ended_before } => {
+            return retention::forget(conn, keys, *execution, *ended_before);
+        }
         Entry::Clear { rows } => return retention::clear(conn, usage, *rows),
         Entry::ArtifactsCounted { left } => {
             super::usage::set_artifacts(conn, left)?;
@@ -58,8 +64,8 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Registry(write) => return registry::write(transaction, write),
         Entry::Schedule(write) => return schedule_runs::write(conn, write),
         Entry::Tenant(tenant) => access::put_tenant(conn, tenant)?,
-        Entry::Token(token) => access::put_token(conn, token)?,
-        Entry::TokenRevoked { tenant, id, at } => access::revoke_token(conn, tenant, id, *at)?,
+        Entry::Token(token) => return access::put_token(conn, token),
+        Entry::TokenRevoked { tenant, id, at } => return access::revoke_token(conn, tenant, id, *at),
         Entry::TokenDeleted { tenant, id } => access::delete_token(conn, tenant, id)?,
         Entry::TokenUsed { id, at } => access::use_token(conn, id, *at)?,
         Entry::WorkerSession(session) => workers::open_session(conn, session)?,
@@ -82,7 +88,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         }
         Entry::Audited { entry, audit } => {
             let applied = write_entry(transaction, entry)?;
-            if applied == Applied::Done {
+            if is_audited(applied) {
                 add_audit(conn, seal, audit)?;
             }
             return Ok(applied);
@@ -91,11 +97,39 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }
 
-/// Deletes a workflow; its hooks are free for other workflows of the tenant.
-fn delete_workflow(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Millis) -> StoreResult<usize> {
-    let Some(key) = find_workflow(conn, of, &Which::Id(workflow))? else { return Ok(0) };
-    hooks::release(conn, key)?;
-    hooks::mark_read(conn, key)?;
-    super::schedules::write_triggered(conn, (of, workflow), &[])?;
-    execute(conn, "UPDATE workflows SET deleted_at = ?2 WHERE key = ?1", [key, at.0])
+/// Writes a change of a workflow if the rules permit one.
+fn change_workflow(
+    conn: &Connection,
+    of: &Tenant,
+    workflow: WorkflowId,
+    write: impl FnOnce(i64) -> StoreResult<()>,
+) -> StoreResult<Applied> {
+    let sql = "SELECT key, deleted_at IS NOT NULL FROM workflows WHERE id = ?2 AND tenant = ?1";
+    let values = params![of.0, workflow_bytes(workflow)];
+    let found: Option<(i64, bool)> = query_first(conn, sql, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let verdict = judge_workflow_change(found.map(|(_, is_deleted)| is_deleted));
+    if let (Applied::Done, Some((key, _))) = (verdict, found) {
+        write(key)?;
+    }
+    Ok(verdict)
+}
+
+fn delete_workflow(
+    conn: &Connection,
+    (of, workflow): (&Tenant, WorkflowId),
+    key: i64,
+    at: Millis,
+) -> StoreResult<()> {
+    for part in WORKFLOW_DELETION {
+        match part {
+            WorkflowDeletion::ReleaseHooks => hooks::release(conn, key)?,
+            WorkflowDeletion::SkipUnreadHooks => hooks::mark_read(conn, key)?,
+            WorkflowDeletion::ReplaceSchedules => schedules::write_triggered(conn, (of, workflow), &[])?,
+            WorkflowDeletion::Hide => {
+                let sql = "UPDATE workflows SET deleted_at = ?2 WHERE key = ?1";
+                execute(conn, sql, [key, at.0])?;
+            }
+        }
+    }
+    Ok(())
 }

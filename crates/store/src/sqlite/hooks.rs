@@ -3,9 +3,10 @@
 use super::SqliteReader;
 use super::columns::{Columns, limit, read_row, workflow_bytes};
 use super::statements::{execute, query_all, query_first};
-use crate::commit::WorkflowId;
+use crate::commit::{Applied, WorkflowId};
 use crate::hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 use crate::origin::Tenant;
+use crate::rules::{judge_hooks_read, may_claim_hook};
 use crate::store::StoreResult;
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
@@ -34,28 +35,29 @@ pub(super) fn replace(
     claims.iter().try_for_each(|claim| insert(conn, of, workflow, claim, at))
 }
 
-/// Claims the paths that are free for a workflow that was stored before there were claims. Returns how many workflows
-/// waited for that: one, or none.
+/// Claims the paths that are free for a workflow that was stored before there were claims.
 pub(super) fn put_read(
     conn: &Connection,
     of: &Tenant,
     id: WorkflowId,
     claims: &[HookClaim],
     at: Millis,
-) -> StoreResult<usize> {
-    let sql = "SELECT key FROM workflows WHERE tenant = ?1 AND id = ?2";
-    let key = query_first(conn, sql, params![of.0, workflow_bytes(id)], |row| Ok(row.get(0)?))?;
-    let Some(key) = key else { return Ok(0) };
-    let read = mark_read(conn, key)?;
-    if read == 1 {
+) -> StoreResult<Applied> {
+    let sql = "SELECT w.key, EXISTS (SELECT 1 FROM hooks_unread u WHERE u.workflow = w.key) FROM workflows w \
+               WHERE w.tenant = ?1 AND w.id = ?2";
+    let values = params![of.0, workflow_bytes(id)];
+    let found: Option<(i64, bool)> = query_first(conn, sql, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let verdict = judge_hooks_read(found.map(|(_, is_unread)| is_unread));
+    if let (Applied::Done, Some((key, _))) = (verdict, found) {
+        mark_read(conn, key)?;
         claims.iter().try_for_each(|claim| insert(conn, of, key, claim, at))?;
     }
-    Ok(read)
+    Ok(verdict)
 }
 
-/// Notes that the claims of a workflow are known. Returns how many workflows waited for that: one, or none.
-pub(super) fn mark_read(conn: &Connection, workflow: i64) -> StoreResult<usize> {
-    execute(conn, "DELETE FROM hooks_unread WHERE workflow = ?1", [workflow])
+/// Notes that the claims of a workflow are known.
+pub(super) fn mark_read(conn: &Connection, workflow: i64) -> StoreResult<()> {
+    execute(conn, "DELETE FROM hooks_unread WHERE workflow = ?1", [workflow]).map(drop)
 }
 
 /// Frees the paths of a workflow for others of its tenant.
@@ -63,11 +65,13 @@ pub(super) fn release(conn: &Connection, workflow: i64) -> StoreResult<()> {
     execute(conn, "DELETE FROM hooks WHERE workflow = ?1", [workflow]).map(drop)
 }
 
-/// Inserts a claim, unless the path is taken: two triggers of one definition may name the same path, and of workflows
-/// that were stored before there were claims the oldest one has it.
+/// Inserts a claim if it may be written.
 fn insert(conn: &Connection, of: &Tenant, workflow: i64, claim: &HookClaim, at: Millis) -> StoreResult<()> {
+    if !may_claim_hook(find_owner(conn, of, claim)?) {
+        return Ok(());
+    }
     let sql = "INSERT INTO hooks (tenant, path, method, workflow, require_auth, claimed_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let values = params![of.0, claim.path, claim.method, workflow, claim.require_auth, at.0];
     execute(conn, sql, values).map(drop)
 }

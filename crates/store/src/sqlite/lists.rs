@@ -1,6 +1,7 @@
 //! Lists with a bound, each read along an index from a place on: offers, unfinished executions, stops, logs.
 
 use super::columns::{Columns, OFFERED, limit, read_row};
+use super::quarantine::is_not_quarantined;
 use super::statements::{find_cursor, find_key, query_all, query_first};
 use crate::commit::{Lease, Position, Stop};
 use crate::store::{Offer, StoreResult, StoredLog};
@@ -13,11 +14,13 @@ fn find_id(conn: &Connection, key: i64) -> StoreResult<ExecutionId> {
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
-pub(super) const OFFERS: &str = "SELECT s.run, s.fence, s.session, s.claimed_at, s.started_at, s.cursor, s.progress, e.id, \
+pub(super) const OFFERS: &str = concat!(
+    "SELECT s.run, s.fence, s.session, s.claimed_at, s.started_at, s.cursor, s.progress, e.id, \
      e.tenant, e.priority FROM step_runs s CROSS JOIN executions e ON e.key = s.execution \
-     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY s.execution, s.run LIMIT ?4";
+     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY s.execution, s.run LIMIT ?4"
+);
 
 pub(super) fn offers(
     conn: &Connection,
@@ -65,10 +68,12 @@ fn read_offer(execution: ExecutionId, row: &Row<'_>) -> StoreResult<Offer> {
     Ok(Offer { execution, run, fence, lease, cursor, progress, tenant, priority })
 }
 
-pub(super) const UNFINISHED: &str = "SELECT h.key FROM heads h CROSS JOIN executions e ON e.key = h.key \
-     WHERE h.goes_on = 1 \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY h.key LIMIT ?1";
+pub(super) const UNFINISHED: &str = concat!(
+    "SELECT h.key FROM heads h CROSS JOIN executions e ON e.key = h.key \
+     WHERE h.goes_on = 1 AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY h.key LIMIT ?1"
+);
 
 pub(super) fn unfinished(conn: &Connection, count: usize) -> StoreResult<Vec<ExecutionId>> {
     let keys = query_all(conn, UNFINISHED, [limit(count)], |row| Ok(row.get(0)?))?;

@@ -1,6 +1,7 @@
 //! The inbox: letters on their way to executions, and answers that another process waits for.
 
 use super::columns::{Columns as _, id_bytes, json, limit};
+use super::quarantine::is_not_quarantined;
 use super::statements::{execute, query_all, query_first};
 use crate::commit::{Applied, Mail, MailId};
 use crate::rules::{MailEnding, MailFacts, end_mail, may_fetch};
@@ -54,10 +55,12 @@ pub(super) fn fetch(conn: &Connection, mail: MailId) -> StoreResult<Applied> {
     Ok(Applied::Done)
 }
 
-pub(super) const INBOX: &str = "SELECT seq, target, letter, wants_answer FROM inbox \
-     WHERE seq > ?1 AND settled = 0 \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = target AND q.quarantined_at IS NOT NULL) \
-     ORDER BY seq LIMIT ?2";
+pub(super) const INBOX: &str = concat!(
+    "SELECT seq, target, letter, wants_answer FROM inbox \
+     WHERE seq > ?1 AND settled = 0 AND ",
+    is_not_quarantined!("target"),
+    " ORDER BY seq LIMIT ?2"
+);
 
 pub(super) fn inbox(conn: &Connection, after: Option<MailId>, count: usize) -> StoreResult<Vec<StoredMail>> {
     let after = after.map_or(i64::MIN, |mail| mail.0);

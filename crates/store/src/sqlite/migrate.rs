@@ -174,6 +174,7 @@ mod tests {
             "2d32802a2e451ed64a9c4fc3be6c42f943130584bd6095ecff8a939259e3b5b2",
             "8c5e0e96d959d3951c5a7e894b2d5e04faca24a39c4709a32083cf786e629079",
             "9707691757a3ac5a1c64d6a7bde94f204c18682ff26061f340cbd2fd0e56052c",
+            "bf78f87ab2f5f9c828d786d3dcc7fc01f86af11d25c60e684b0630b08e97a98e",
         ];
         assert_eq!(found, expected);
     }

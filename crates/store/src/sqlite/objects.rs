@@ -3,6 +3,7 @@
 use super::SqliteReader;
 use super::chain::Chain;
 use super::columns::{Column, Columns, OFFERED, limit, phase_number, read_row};
+use super::quarantine::is_not_quarantined;
 use super::statements::{execute, find_cursor, query_all, query_first};
 use crate::artifacts::find_keys;
 use crate::commit::Applied;
@@ -107,11 +108,13 @@ pub(super) const DUE: &str = "SELECT tenant, key, bytes, state, attempts, claime
      WHERE tenant = ?1 AND due IS NOT NULL ORDER BY due LIMIT ?2";
 /// Query for executions that wait for their uploads: only those that one worker takes as a whole, whose row exists
 /// until the end.
-pub(super) const AWAITED: &str = "SELECT e.id, e.tenant FROM heads h CROSS JOIN executions e ON e.key = h.key \
+pub(super) const AWAITED: &str = concat!(
+    "SELECT e.id, e.tenant FROM heads h CROSS JOIN executions e ON e.key = h.key \
      WHERE h.phase = ?1 AND h.key > ?2 \
-     AND EXISTS (SELECT 1 FROM step_runs s WHERE s.class = ?3 AND s.execution = h.key AND s.run = ?4) \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY h.key LIMIT ?5";
+     AND EXISTS (SELECT 1 FROM step_runs s WHERE s.class = ?3 AND s.execution = h.key AND s.run = ?4) AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY h.key LIMIT ?5"
+);
 
 fn read_object(row: &Row<'_>) -> StoreResult<StoredObject> {
     Ok(read_row![row, StoredObject: tenant key bytes state attempts claimed due error put_at])

@@ -9,7 +9,8 @@ use crate::outbox::{
     DeliveryAttempt, DeliveryQuery, DeliverySource, NewDeliveries, NewDelivery, Outbox, StoredDelivery,
 };
 use crate::rules::{
-    DeliveryStatus, begin_delivery, continues_numbering, give_up, judge_outbox_closing, redeliver,
+    DeliveryStatus, OutboxStatus, begin_delivery, continues_numbering, give_up_receiver,
+    judge_outbox_closing, redeliver,
 };
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -86,18 +87,32 @@ pub(super) fn record_try(conn: &Connection, tried: &DeliveryAttempt) -> StoreRes
     write_status(conn, (key, tried.number.cast_signed()), &status, at)
 }
 
-/// Gives up all pending deliveries of an execution, and those that are added until a redelivery.
+/// Gives up the receiver of an execution.
 pub(super) fn give_up_all(
     conn: &Connection,
     execution: ExecutionId,
     why: &str,
     at: Millis,
 ) -> StoreResult<usize> {
-    for pending in read_statuses(conn, "d.state = 'pending'", [id_bytes(execution)])? {
-        write_status(conn, (pending.execution, pending.number), &give_up(pending.status, why), at)?;
+    let sql = "SELECT t.open, t.given_up, t.execution FROM tellers t JOIN executions e ON e.key = t.execution \
+               WHERE e.id = ?1";
+    let found = query_first(conn, sql, [id_bytes(execution)], |row| {
+        Ok((read_row![row, OutboxStatus: is_open given_up], row.get(2)?))
+    })?;
+    let Some((outbox, key)) = found else { return Ok(0) };
+    let pending = read_statuses(conn, "d.state = 'pending'", [id_bytes(execution)])?;
+    let (numbers, pending): (Vec<i64>, _) =
+        pending.into_iter().map(|pending| (pending.number, pending.status)).unzip();
+    let (outbox, given_up) = give_up_receiver(outbox, pending, why);
+    for (number, status) in numbers.into_iter().zip(&given_up) {
+        write_status(conn, (key, number), status, at)?;
     }
-    let sql = "UPDATE tellers SET given_up = ?2 WHERE execution = (SELECT key FROM executions WHERE id = ?1)";
-    execute(conn, sql, params![id_bytes(execution), why])
+    write_outbox(conn, key, &outbox)
+}
+
+fn write_outbox(conn: &Connection, execution: i64, outbox: &OutboxStatus) -> StoreResult<usize> {
+    let sql = "UPDATE tellers SET open = ?2, given_up = ?3 WHERE execution = ?1";
+    execute(conn, sql, params![execution, outbox.is_open, outbox.given_up])
 }
 
 /// Closes the outbox of an execution.
@@ -124,8 +139,9 @@ pub(super) fn request_again(
     let values = params![id_bytes(execution), of.0, number.cast_signed()];
     let found = read_statuses(conn, "e.tenant = ?2 AND d.number = ?3", values)?.into_iter().next();
     let Some(Changed { execution, number, status }) = found else { return Ok(0) };
-    execute(conn, "UPDATE tellers SET open = 1, given_up = NULL WHERE execution = ?1", [execution])?;
-    write_status(conn, (execution, number), &redeliver(status, at), at)
+    let (outbox, status) = redeliver(status, at);
+    write_outbox(conn, execution, &outbox)?;
+    write_status(conn, (execution, number), &status, at)
 }
 
 const SOURCE: &str = "SELECT t.execution, e.id, e.tenant, w.id, e.options, t.seen, t.number FROM tellers t \

@@ -4,7 +4,7 @@ use super::columns::{Columns, ENDED, id_bytes, phase_number, read_row};
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
 use crate::quarantine::{ExecutionOutline, Quarantined, Suspect};
-use crate::rules::{AbandonedHead, abandon_head};
+use crate::rules::{ABANDONED_ROWS, AbandonedHead, WorkRows, abandon_head};
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, Millis};
@@ -25,8 +25,7 @@ pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> StoreResult<u
     execute(conn, "DELETE FROM quarantine WHERE execution = ?1", [id_bytes(execution)])
 }
 
-/// Changes only the rows by which work is found or that count as open; the others are kept for a repair. The phase is
-/// compared and not decoded, because the row may be damaged.
+/// Ends an execution whose rows may be damaged. The phase is compared and not decoded for that reason.
 pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> StoreResult<usize> {
     let Some(key) = find_key(conn, execution)? else { return Ok(0) };
     let sql = "SELECT phase >= ?2 FROM heads WHERE key = ?1";
@@ -36,12 +35,31 @@ pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> 
     let sql = "UPDATE heads SET phase = ?2, at = ?3, held = ?4, due = ?5, goes_on = ?6 WHERE key = ?1";
     let due = due.map(|due| due.0);
     let changed = execute(conn, sql, params![key, phase_number(phase), at.0, held, due, goes_on])?;
-    execute(conn, "DELETE FROM step_runs WHERE execution = ?1", [key])?;
-    execute(conn, "DELETE FROM stops WHERE execution = ?1", [key])?;
-    execute(conn, "DELETE FROM inbox WHERE target = ?1 AND settled = 0", [id_bytes(execution)])?;
-    remove(conn, execution)?;
+    for rows in ABANDONED_ROWS {
+        match rows {
+            WorkRows::StepRuns => execute(conn, "DELETE FROM step_runs WHERE execution = ?1", [key])?,
+            WorkRows::Stops => execute(conn, "DELETE FROM stops WHERE execution = ?1", [key])?,
+            WorkRows::OpenMail => {
+                let sql = "DELETE FROM inbox WHERE target = ?1 AND settled = 0";
+                execute(conn, sql, [id_bytes(execution)])?
+            }
+            WorkRows::Mark => remove(conn, execution)?,
+        };
+    }
     Ok(changed)
 }
+
+/// Condition that an execution is not quarantined; the parameter is the column of its id.
+macro_rules! is_not_quarantined {
+    ($execution:literal) => {
+        concat!(
+            "NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = ",
+            $execution,
+            " AND q.quarantined_at IS NOT NULL)"
+        )
+    };
+}
+pub(super) use is_not_quarantined;
 
 pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> StoreResult<Option<Suspect>> {
     query_first(conn, &format!("{COLUMNS} WHERE execution = ?1"), [id_bytes(execution)], read_suspect)

@@ -12,6 +12,7 @@ use crate::origin::Tenant;
 use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::rules::{artifact_keys, load_values};
+use crate::server_reader::ServerReader;
 use crate::store::{
     DueTimer, JournalPage, ListedExecution, Offer, PageBounds, Query, Reader, StoreError, StoreResult,
     Stored, StoredDefinition, StoredLog, StoredMail, Which,
@@ -42,12 +43,6 @@ impl SqliteReader {
     #[must_use]
     pub fn with_artifacts(self, artifacts: &Artifacts) -> SqliteReader {
         SqliteReader { artifacts: artifacts.clone(), ..self }
-    }
-
-    /// Returns the number of journal rows read since the reader was opened, which is the cost of its calls.
-    #[must_use]
-    pub fn journal_rows_read(&self) -> u64 {
-        self.journal_rows
     }
 
     /// Reads within one transaction, so that `read` sees one moment.
@@ -92,6 +87,12 @@ impl SqliteReader {
 /// Returns the error for an execution whose rows disappeared within one read.
 pub(super) fn vanished() -> StoreError {
     StoreError::Corrupt("it disappeared while it was read".to_owned())
+}
+
+impl ServerReader for SqliteReader {
+    fn journal_rows_read(&self) -> u64 {
+        self.journal_rows
+    }
 }
 
 impl Reader for SqliteReader {

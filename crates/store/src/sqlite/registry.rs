@@ -2,6 +2,7 @@
 
 use super::SqliteReader;
 use super::columns::{Column, Columns, limit, read_row};
+use super::quarantine::is_not_quarantined;
 use super::statements::{execute, find_cursor, query_all, query_count, query_first};
 use super::write::Transaction;
 use crate::codec::decode;
@@ -130,11 +131,13 @@ const TARGET: &str = "SELECT tenant, kind, name, cluster, routing_key, ready, re
      updated_at FROM routing_targets";
 
 /// Step-runs of one class are a range of the table.
-pub(super) const AWAITED: &str = "SELECT s.run, s.state, e.id, e.tenant FROM step_runs s \
+pub(super) const AWAITED: &str = concat!(
+    "SELECT s.run, s.state, e.id, e.tenant FROM step_runs s \
      CROSS JOIN executions e ON e.key = s.execution \
-     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY s.execution, s.run LIMIT ?4";
+     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY s.execution, s.run LIMIT ?4"
+);
 
 fn read_action(row: &Row<'_>) -> StoreResult<StoredAction> {
     Ok(read_row![row, StoredAction: id tenant name description enabled revision created_at updated_at])

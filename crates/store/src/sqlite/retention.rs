@@ -1,7 +1,7 @@
 //! Retention. The rows that find an execution are deleted at once, in one transaction; its journal, values and log lines
 //! follow in pieces, so that no commit waits long. What is still to be deleted is a table, which survives a crash.
 
-use super::columns::{Columns as _, ENDED, id_bytes, limit};
+use super::columns::{Columns, ENDED, id_bytes, limit, read_row};
 use super::keys::Keys;
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
@@ -16,13 +16,13 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Ended executions and the facts about them that [`may_forget`] decides on.
+/// Executions and the facts about them that [`may_forget`] decides on.
 const ENDED_FACTS: &str = "SELECT h.phase, h.at, \
      (SELECT q.phase FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent), \
      EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 0), \
      (SELECT max(i.at) FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 1), \
      EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1), e.id, e.tenant, e.definition \
-     FROM heads h CROSS JOIN executions e ON e.key = h.key WHERE h.at < ?1 AND h.phase >= ?2 ORDER BY h.at";
+     FROM heads h CROSS JOIN executions e ON e.key = h.key";
 
 /// Tables with an execution's number in a column; its rows are deleted at once.
 const AT_ONCE: [(&str, &str); 8] = [
@@ -43,14 +43,22 @@ const IN_PIECES: [(&str, &str); 4] = [
     ("artifact_owners", "execution, artifact"),
 ];
 
-/// Hides an ended execution; `Duplicate` when it does not exist or has not ended.
-pub(super) fn forget(conn: &Connection, keys: &mut Keys, execution: ExecutionId) -> StoreResult<Applied> {
+/// Hides an execution that may be deleted. Work for it may have arrived since it was listed, so the transaction that
+/// deletes it looks up the facts.
+pub(super) fn forget(
+    conn: &Connection,
+    keys: &mut Keys,
+    execution: ExecutionId,
+    ended_before: Millis,
+) -> StoreResult<Applied> {
     let Some(key) = find_key(conn, execution)? else { return Ok(Applied::Duplicate) };
-    let sql = "INSERT INTO forgotten (key, last, tenant) SELECT h.key, h.last, e.tenant \
-               FROM heads h JOIN executions e ON e.key = h.key WHERE h.key = ?1 AND h.phase >= ?2";
-    if execute(conn, sql, [key, ENDED])? == 0 {
+    let facts = query_first(conn, &format!("{ENDED_FACTS} WHERE h.key = ?1"), [key], read_facts)?;
+    if !facts.is_some_and(|facts| may_forget(&facts, ended_before)) {
         return Ok(Applied::Duplicate);
     }
+    let sql = "INSERT INTO forgotten (key, last, tenant) SELECT h.key, h.last, e.tenant \
+               FROM heads h JOIN executions e ON e.key = h.key WHERE h.key = ?1";
+    execute(conn, sql, [key])?;
     execute(conn, "UPDATE highest_forgotten SET key = max(key, ?1)", [key])?;
     super::quarantine::remove(conn, execution)?;
     execute(conn, "DELETE FROM inbox WHERE target = ?1 AND settled = 1", [id_bytes(execution)])?;
@@ -120,23 +128,21 @@ fn delete_rows(conn: &Connection, table: &str, columns: &str, key: i64, rows: us
     execute(conn, &sql, [key, limit(rows)])
 }
 
+fn read_facts(row: &Row<'_>) -> StoreResult<EndedFacts> {
+    Ok(read_row![row, EndedFacts: phase at parent has_open_mail newest_answer has_deliveries])
+}
+
 /// Calls `take` with every execution that may be forgotten, the longest ended first, until it returns false.
 fn walk_forgettable(
     conn: &Connection,
     ended_before: Millis,
     mut take: impl FnMut(&EndedFacts, &Row<'_>) -> StoreResult<bool>,
 ) -> StoreResult<()> {
-    let mut statement = conn.prepare_cached(ENDED_FACTS)?;
+    let sql = format!("{ENDED_FACTS} WHERE h.at < ?1 AND h.phase >= ?2 ORDER BY h.at");
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query([ended_before.0, ENDED])?;
     while let Some(row) = rows.next()? {
-        let facts = EndedFacts {
-            phase: row.read(0)?,
-            at: row.read(1)?,
-            parent: row.read(2)?,
-            has_open_mail: row.get(3)?,
-            newest_answer: row.read(4)?,
-            has_deliveries: row.get(5)?,
-        };
+        let facts = read_facts(row)?;
         if may_forget(&facts, ended_before) && !take(&facts, row)? {
             break;
         }

@@ -1,15 +1,15 @@
 //! Writes of schedules: each is one transaction with everything that follows from it (K10).
 
 use super::columns::{Columns, ENDED, id_bytes, limit};
-use super::schedules::{self, RUN, find_letter, read_run};
+use super::schedules::{self, RUN, find_letter, has_status, read_run};
 use super::statements::{execute, query_all, query_count, query_first};
 use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::rules::{
-    FollowUp, LEASE_EXPIRED, LetterResolution, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts,
-    cancel_waiting_run, end_row, end_run, expire_run, first_row, is_backfilled, is_lease_over,
-    judge_added_runs, judge_plan, judge_run_claim, last_run_after, letter_row, may_prune, plan_runs,
-    resolve_letter, retry_row, signal_held_run, supersede_runs,
+    FollowUp, LeaseRecovery, LetterResolution, QUEUE_MAX, RunClaimFacts, RunEnd, RunEndFacts,
+    cancel_waiting_run, end_row, end_run, first_row, is_backfilled, is_lease_over, is_new_attempt,
+    judge_added_runs, judge_plan, judge_run_claim, last_run_after, letter_row, may_prune, may_renew,
+    plan_runs, recover_lease, resolve_letter, retry_row, signal_held_run, supersede_runs,
 };
 use crate::schedules::{
     DeadLetterId, LeaseKey, NewRun, OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunResult,
@@ -65,8 +65,9 @@ pub(super) fn count_active(
     schedule: ScheduleId,
     except: Option<ScheduleRunId>,
 ) -> StoreResult<usize> {
-    let sql = "SELECT count(*) FROM schedule_runs WHERE schedule = ?1 AND status IN ('claimed', 'running') AND id <> ?2";
-    query_count(conn, sql, params![schedule.bytes(), except.unwrap_or(ScheduleRunId(0)).bytes()])
+    let is_active = has_status(&RunStatus::ACTIVE);
+    let sql = format!("SELECT count(*) FROM schedule_runs WHERE schedule = ?1 AND {is_active} AND id <> ?2");
+    query_count(conn, &sql, params![schedule.bytes(), except.unwrap_or(ScheduleRunId(0)).bytes()])
 }
 
 /// Turns due occurrences into runs.
@@ -83,9 +84,11 @@ fn insert_plan(conn: &Connection, plan: &OccurrencePlan) -> StoreResult<Applied>
 
 /// Counts the runs of a schedule that wait, up to the bound of a queue.
 fn count_waiting(conn: &Connection, schedule: ScheduleId) -> StoreResult<usize> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM schedule_runs \
-               WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') LIMIT ?2)";
-    query_count(conn, sql, params![schedule.bytes(), limit(QUEUE_MAX)])
+    let waits = has_status(&RunStatus::WAITING);
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM schedule_runs WHERE schedule = ?1 AND {waits} LIMIT ?2)"
+    );
+    query_count(conn, &sql, params![schedule.bytes(), limit(QUEUE_MAX)])
 }
 
 fn trigger(
@@ -141,16 +144,21 @@ fn add_runs(conn: &Connection, schedule: &StoredSchedule, rows: &[StoredRun], at
     if !overlap.supersedes() {
         return Ok(());
     }
-    let sql = format!("{RUN} WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled')");
+    let sql = format!("{RUN} WHERE schedule = ?1 AND {}", has_status(&RunStatus::WAITING));
     let waiting = query_all(conn, &sql, [schedule.id.bytes()], read_run)?;
     supersede_runs(overlap, &waiting, at).iter().try_for_each(|row| write_end(conn, row))
 }
 
-/// A run whose occurrence has a run with this attempt already is left out.
+/// Inserts the row of a run if it is a new attempt.
 fn insert_row(conn: &Connection, run: &StoredRun) -> StoreResult<()> {
+    let sql = "SELECT id FROM schedule_runs WHERE id = ?1 OR (occurrence_key = ?2 AND attempt = ?3)";
+    let values = params![run.id.bytes(), run.occurrence_key, run.attempt];
+    if !is_new_attempt(query_first(conn, sql, values, |row| row.read(0))?) {
+        return Ok(());
+    }
     let sql = "INSERT INTO schedule_runs (id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, \
                status, finished_at, result_json, error_text, retry_available_at, requested_by, created_at, updated_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT DO NOTHING";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     let StoredRun { id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, .. } = run;
     let values = params![
         id.bytes(),
@@ -303,9 +311,11 @@ fn renew(
 ) -> StoreResult<Applied> {
     let mut renewed = 0;
     for run in held {
-        let sql =
-            "UPDATE worker_leases SET heartbeat_at = ?3, expires_at = ?4 WHERE run = ?1 AND worker_id = ?2";
-        if execute(conn, sql, params![run.bytes(), worker_id, at.0, expires_at.0])? == 1 {
+        let sql = "SELECT worker_id FROM worker_leases WHERE run = ?1";
+        let holder: Option<String> = query_first(conn, sql, [run.bytes()], |row| Ok(row.get(0)?))?;
+        if may_renew(holder.as_deref(), worker_id) {
+            let sql = "UPDATE worker_leases SET heartbeat_at = ?2, expires_at = ?3 WHERE run = ?1";
+            execute(conn, sql, params![run.bytes(), at.0, expires_at.0])?;
             let sql = "UPDATE schedule_runs SET claim_expires_at = ?2 WHERE id = ?1";
             renewed += execute(conn, sql, params![run.bytes(), expires_at.0])?;
         }
@@ -404,23 +414,15 @@ fn expire(conn: &Connection, at: Millis, only_worker: Option<&str>) -> StoreResu
     })?;
     let expired: Vec<ScheduleRunId> = leases.into_iter().flatten().take(EXPIRED_MAX).collect();
     for id in &expired {
-        let Some((run, schedule)) = find_with_schedule(conn, *id)? else {
-            end_lease(conn, *id)?;
-            continue;
-        };
-        match expire_run(&end_facts(conn, &run, &schedule)?, at) {
-            Some(RunEnd { status: status @ RunStatus::Pending, .. }) => set_waiting(conn, *id, status, at)?,
-            Some(end) => {
-                let error_text = Some(LEASE_EXPIRED.to_owned());
-                end_with(
-                    conn,
-                    (&run, &schedule),
-                    end,
-                    &RunResult { error_text, ..RunResult::default() },
-                    at,
-                )?;
+        let found = find_with_schedule(conn, *id)?;
+        let facts = found.as_ref().map(|(run, schedule)| end_facts(conn, run, schedule)).transpose()?;
+        match (recover_lease(facts.as_ref(), at), &found) {
+            (LeaseRecovery::Wait(status), _) => set_waiting(conn, *id, status, at)?,
+            (LeaseRecovery::Fail { end, result }, Some((run, schedule))) => {
+                end_with(conn, (run, schedule), end, &result, at)?;
             }
-            None => end_lease(conn, *id)?,
+            (LeaseRecovery::Fail { .. }, None) => unreachable!("a verdict follows from its facts"),
+            (LeaseRecovery::Drop, _) => end_lease(conn, *id)?,
         }
     }
     Ok(if expired.is_empty() { Applied::Duplicate } else { Applied::Done })

@@ -233,12 +233,25 @@ fn delete_rows(conn: &Connection, id: ScheduleId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Schedules with runs that wait, found one after the other by the index: however long a queue is, it costs one step.
-pub(super) const QUEUES: &str = "WITH RECURSIVE queues (schedule, number) AS ( \
-     SELECT min(schedule), 1 FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND schedule > ?1 \
-     UNION ALL SELECT (SELECT min(r.schedule) FROM schedule_runs r WHERE r.status IN ('pending', 'retry_scheduled') \
-     AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
-     SELECT schedule FROM queues WHERE schedule IS NOT NULL";
+/// Returns the condition that a run has one of these statuses. The partial indexes have the same text, so the statuses are
+/// written and not bound.
+pub(super) fn has_status(statuses: &[RunStatus]) -> String {
+    let names: Vec<String> = statuses.iter().map(|status| format!("'{}'", status.name())).collect();
+    format!("status IN ({})", names.join(", "))
+}
+
+/// Returns the query for schedules with runs that wait, found one after the other by the index: however long a queue is, it
+/// costs one step.
+pub(super) fn queues_query() -> String {
+    let waits = has_status(&RunStatus::WAITING);
+    format!(
+        "WITH RECURSIVE queues (schedule, number) AS ( \
+         SELECT min(schedule), 1 FROM schedule_runs WHERE {waits} AND schedule > ?1 \
+         UNION ALL SELECT (SELECT min(r.schedule) FROM schedule_runs r WHERE r.{waits} \
+         AND r.schedule > queues.schedule), number + 1 FROM queues WHERE queues.schedule IS NOT NULL AND number < ?2) \
+         SELECT schedule FROM queues WHERE schedule IS NOT NULL"
+    )
+}
 
 /// Looks up what the rules want to know about the schedules of a tenant.
 struct Lookups<'l> {
@@ -274,10 +287,11 @@ pub(super) fn write_triggered(
     Ok(())
 }
 
-pub(super) const WAITING: &str = "SELECT id, tenant, schedule, occurrence_key, attempt, nominal_time, due_time, status, \
-     claimed_by_worker_id, claim_expires_at, started_at, finished_at, http_status_code, exit_code, result_json, error_text, \
-     retry_available_at, execution, requested_by, created_at, updated_at FROM schedule_runs \
-     WHERE schedule = ?1 AND status IN ('pending', 'retry_scheduled') AND due_time <= ?2 ORDER BY due_time, id LIMIT ?3";
+/// Returns the query for the due runs of one schedule that wait.
+pub(super) fn waiting_query() -> String {
+    let waits = has_status(&RunStatus::WAITING);
+    format!("{RUN} WHERE schedule = ?1 AND {waits} AND due_time <= ?2 ORDER BY due_time, id LIMIT ?3")
+}
 
 impl Schedules for SqliteReader {
     fn schedule(&mut self, tenant: &Tenant, id: ScheduleId) -> StoreResult<Option<StoredSchedule>> {
@@ -326,19 +340,20 @@ impl Schedules for SqliteReader {
         let WaitingQuery { after, until, schedules, each } = query;
         self.at_once(|conn| {
             let values = params![after.bytes(), limit(schedules)];
-            let queues: Vec<ScheduleId> = query_all(conn, QUEUES, values, |row| row.read(0))?;
+            let queues: Vec<ScheduleId> = query_all(conn, &queues_query(), values, |row| row.read(0))?;
             let mut page = WaitingPage { runs: Vec::new(), last: queues.last().copied() };
+            let sql = waiting_query();
             for schedule in queues {
                 let values = params![schedule.bytes(), until.0, limit(each)];
-                page.runs.extend(query_all(conn, WAITING, values, read_run)?);
+                page.runs.extend(query_all(conn, &sql, values, read_run)?);
             }
             Ok(page)
         })
     }
 
     fn active_runs(&mut self, schedule: ScheduleId, count: usize) -> StoreResult<Vec<StoredRun>> {
-        let sql =
-            format!("{RUN} WHERE schedule = ?1 AND status IN ('claimed', 'running') ORDER BY id LIMIT ?2");
+        let is_active = has_status(&RunStatus::ACTIVE);
+        let sql = format!("{RUN} WHERE schedule = ?1 AND {is_active} ORDER BY id LIMIT ?2");
         query_all(&self.conn, &sql, params![schedule.bytes(), limit(count)], read_run)
     }
 
@@ -347,20 +362,26 @@ impl Schedules for SqliteReader {
         after: Option<ScheduleRunId>,
         count: usize,
     ) -> StoreResult<Vec<StoredRun>> {
+        // The first condition is that of the index.
+        let is_active = has_status(&RunStatus::ACTIVE);
         let sql = format!(
-            "{RUN} WHERE status IN ('claimed', 'running') AND status = 'running' AND id > ?1 \
+            "{RUN} WHERE {is_active} AND status = ?3 AND id > ?1 \
              AND NOT EXISTS (SELECT 1 FROM worker_leases l WHERE l.run = schedule_runs.id) ORDER BY id LIMIT ?2"
         );
         let after = after.unwrap_or(ScheduleRunId(0));
-        query_all(&self.conn, &sql, params![after.bytes(), limit(count)], read_run)
+        let values = params![after.bytes(), limit(count), RunStatus::Running.name()];
+        query_all(&self.conn, &sql, values, read_run)
     }
 
     fn next_attention(&mut self, after: Millis) -> StoreResult<Attention> {
-        let sql = "SELECT (SELECT min(next_run_at) FROM schedules WHERE enabled = 1), \
-                   (SELECT min(due_time) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time > ?1), \
-                   (SELECT min(expires_at) FROM worker_leases), \
-                   (SELECT min(due) FROM dead_letter_notices WHERE due IS NOT NULL)";
-        let found = query_first(&self.conn, sql, [after.0], |row| {
+        let waits = has_status(&RunStatus::WAITING);
+        let sql = format!(
+            "SELECT (SELECT min(next_run_at) FROM schedules WHERE enabled = 1), \
+             (SELECT min(due_time) FROM schedule_runs WHERE {waits} AND due_time > ?1), \
+             (SELECT min(expires_at) FROM worker_leases), \
+             (SELECT min(due) FROM dead_letter_notices WHERE due IS NOT NULL)"
+        );
+        let found = query_first(&self.conn, &sql, [after.0], |row| {
             Ok(read_row![row, Attention: occurrence run lease_expiry notice])
         })?;
         Ok(found.unwrap_or_default())
@@ -396,12 +417,15 @@ impl Schedules for SqliteReader {
     }
 
     fn schedule_load(&mut self, now: Millis) -> StoreResult<ScheduleLoad> {
-        let sql = "SELECT (SELECT count(*) FROM schedules), (SELECT count(*) FROM schedules WHERE enabled = 1), \
-                   (SELECT count(*) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time <= ?1), \
-                   (SELECT count(*) FROM schedule_runs WHERE status IN ('pending', 'retry_scheduled') AND due_time > ?1), \
-                   (SELECT count(*) FROM schedule_runs WHERE status IN ('claimed', 'running')), \
-                   (SELECT count(*) FROM dead_letters WHERE resolved_at IS NULL)";
-        let found = query_first(&self.conn, sql, [now.0], |row| {
+        let (waits, is_active) = (has_status(&RunStatus::WAITING), has_status(&RunStatus::ACTIVE));
+        let sql = format!(
+            "SELECT (SELECT count(*) FROM schedules), (SELECT count(*) FROM schedules WHERE enabled = 1), \
+             (SELECT count(*) FROM schedule_runs WHERE {waits} AND due_time <= ?1), \
+             (SELECT count(*) FROM schedule_runs WHERE {waits} AND due_time > ?1), \
+             (SELECT count(*) FROM schedule_runs WHERE {is_active}), \
+             (SELECT count(*) FROM dead_letters WHERE resolved_at IS NULL)"
+        );
+        let found = query_first(&self.conn, &sql, [now.0], |row| {
             Ok(read_row![row, ScheduleLoad: schedules enabled due waiting active dead_letters])
         })?;
         Ok(found.unwrap_or_default())

@@ -1,6 +1,7 @@
 //! Timers that come due. They are columns of three tables, each with its index; one list is made of them.
 
 use super::columns::{Columns as _, ENDED, limit};
+use super::quarantine::is_not_quarantined;
 use super::statements::{find_cursor, query_all};
 use crate::rules::{TimerPlace, TimerTable, gate_timer, head_timer, merge_timers, run_timer};
 use crate::store::{DueTimer, StoreResult};
@@ -27,22 +28,28 @@ pub(super) fn due(
 type Found = Vec<(TimerPlace, DueTimer)>;
 
 /// Timers of executions that run (`rules::table_fires`) and that are not quarantined.
-pub(super) const HEADS_DUE: &str = "SELECT h.due, h.key, h.phase, e.id FROM heads h JOIN executions e ON e.key = h.key \
-     WHERE h.due IS NOT NULL AND h.due <= ?1 AND (h.due, h.key) > (?2, ?3) \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY h.due, h.key LIMIT ?4";
-pub(super) const RUNS_DUE: &str = "SELECT s.due, s.execution, s.run, s.state, e.id FROM step_runs s \
+pub(super) const HEADS_DUE: &str = concat!(
+    "SELECT h.due, h.key, h.phase, e.id FROM heads h JOIN executions e ON e.key = h.key \
+     WHERE h.due IS NOT NULL AND h.due <= ?1 AND (h.due, h.key) > (?2, ?3) AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY h.due, h.key LIMIT ?4"
+);
+pub(super) const RUNS_DUE: &str = concat!(
+    "SELECT s.due, s.execution, s.run, s.state, e.id FROM step_runs s \
      JOIN heads h ON h.key = s.execution JOIN executions e ON e.key = s.execution \
      WHERE s.due IS NOT NULL AND s.due <= ?1 AND (s.due, s.execution, s.run) > (?2, ?3, ?4) \
-     AND h.held = 0 AND h.phase < ?5 \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY s.due, s.execution, s.run LIMIT ?6";
-pub(super) const GATES_DUE: &str = "SELECT p.due, p.execution, p.key, e.id FROM parts p \
+     AND h.held = 0 AND h.phase < ?5 AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY s.due, s.execution, s.run LIMIT ?6"
+);
+pub(super) const GATES_DUE: &str = concat!(
+    "SELECT p.due, p.execution, p.key, e.id FROM parts p \
      JOIN heads h ON h.key = p.execution JOIN executions e ON e.key = p.execution \
      WHERE p.due IS NOT NULL AND p.due <= ?1 AND (p.due, p.execution, p.key) > (?2, ?3, ?4) \
-     AND h.held = 0 AND h.phase < ?5 \
-     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
-     ORDER BY p.due, p.execution, p.key LIMIT ?6";
+     AND h.held = 0 AND h.phase < ?5 AND ",
+    is_not_quarantined!("e.id"),
+    " ORDER BY p.due, p.execution, p.key LIMIT ?6"
+);
 
 fn read_heads(conn: &Connection, after: &TimerPlace, until: Millis, count: usize) -> StoreResult<Found> {
     query_all(conn, HEADS_DUE, [until.0, after.due.0, after.execution, limit(count)], |row| {

@@ -30,6 +30,7 @@ pub(crate) use started::Estimates;
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
+use crate::database::DatabaseReader;
 use crate::histories::HistoryRead;
 use crate::ids;
 use crate::loaded::{LoadedExecution, ReadError};
@@ -39,7 +40,6 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_kernel::ExecutionId;
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Reader, Stored};
 
 /// Tag in the OpenAPI document.
@@ -122,7 +122,7 @@ pub(crate) async fn view_execution<T: Send + 'static>(
     };
     let histories = app.histories.clone();
     let _permit = app.histories.permit(&read).await;
-    let fold = move |reader: &mut SqliteReader, state: &mut Option<(HistoryRead, _)>, slice: Slice| {
+    let fold = move |reader: &mut DatabaseReader, state: &mut Option<(HistoryRead, _)>, slice: Slice| {
         let Some((read, view)) = state.take() else { return Ok(None) };
         match histories.catch_up(reader, &read, slice)? {
             true => histories.finish(reader, read, view).map(Some),

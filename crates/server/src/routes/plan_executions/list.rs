@@ -4,6 +4,7 @@ use super::{PlanExecution, PlanExecutionSpec, TAG};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::ids;
 use crate::plans::DIALECT;
 use crate::problem::Problem;
@@ -16,7 +17,6 @@ use serde_json::{Map, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Outcome, Phase};
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Catalog as _, ListedExecution, Query, Reader as _, Status, WorkflowId};
 use windlass_views::{execution_id, time};
 
@@ -149,7 +149,7 @@ pub(super) async fn list_plan_executions(
 
 /// Returns executions of plans, and the execution after which the next page begins.
 fn page(
-    reader: &mut SqliteReader,
+    reader: &mut DatabaseReader,
     mut query: Query,
     size: usize,
 ) -> Result<(Vec<ListedExecution>, Option<ExecutionId>), Problem> {
@@ -190,7 +190,7 @@ fn page(
 }
 
 fn is_plan(
-    reader: &mut SqliteReader,
+    reader: &mut DatabaseReader,
     tenant: &windlass_store::Tenant,
     id: WorkflowId,
 ) -> Result<bool, Problem> {

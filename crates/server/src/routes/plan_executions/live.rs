@@ -6,6 +6,7 @@ use super::{TAG, load};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
@@ -24,7 +25,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Line;
-use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Position, Reader as _};
 
 /// Maximum number of events that wait for the client. A client that does not read them is disconnected; it can continue
@@ -175,7 +175,7 @@ impl Reading {
     async fn read(&self, place: LogPlace) -> Result<LivePage, Problem> {
         self.caller.check_credential(&self.app)?;
         let (caller, execution, params) = (self.caller.clone(), self.execution, self.params.clone());
-        let read = move |reader: &mut SqliteReader| {
+        let read = move |reader: &mut DatabaseReader| {
             // The state is read before the log, so that no line before the end of an execution is missed.
             let stored = stored_of(reader, &caller, execution)?;
             let (phase, generation) = (stored.state.phase(), stored.state.head.generation);
@@ -191,7 +191,7 @@ impl Reading {
 }
 
 fn read_page(
-    reader: &mut SqliteReader,
+    reader: &mut DatabaseReader,
     execution: ExecutionId,
     params: &LiveParams,
     mut place: LogPlace,

@@ -6,6 +6,7 @@ use super::{PlanExecution, TAG};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
+use crate::database::DatabaseReader;
 use crate::ids;
 use crate::loaded::LoadedExecution;
 use crate::problem::Problem;
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::RunId;
 use windlass_protocol::Stream;
-use windlass_store::sqlite::SqliteReader;
 use windlass_views::Sources;
 
 /// Bounds of the log of a step that no worker has reported: one that runs, or whose end was not seen.
@@ -94,7 +94,7 @@ pub(super) async fn get_step_log(
     let text = match run {
         None => Vec::new(),
         Some(run) => {
-            let read = move |reader: &mut SqliteReader| read_step_log(reader, id, run, BOUNDS);
+            let read = move |reader: &mut DatabaseReader| read_step_log(reader, id, run, BOUNDS);
             let log = app.readers.of(&caller.tenant).read(read).await?;
             match stream {
                 StreamName::Stdout => log.stdout,

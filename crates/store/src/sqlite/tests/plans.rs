@@ -56,7 +56,7 @@ fn no_list_reads_a_whole_table() {
         timers::GATES_DUE,
         schedules::DUE,
         schedules::DUE_LATEST,
-        schedules::WAITING,
+        &schedules::waiting_query(),
         schedule_runs::PRUNABLE,
     ] {
         check(sql);
