@@ -1,6 +1,6 @@
 //! Requests about executions.
 
-use super::journal::ApiJournal;
+use super::poll::ApiProgress;
 use super::{ApiError, Client};
 use crate::commands::graph::Drawn;
 use crate::follow::Follower;
@@ -71,7 +71,7 @@ pub fn get_picture(client: &Client, id: ExecutionId, format: Drawn) -> Result<St
 }
 
 pub fn follow(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<Follower> {
-    Follower::new(ApiJournal::new(client.clone(), id), id)
+    Follower::new(ApiProgress::new(client.clone(), id), id)
 }
 
 /// Filter for all executions that have not ended.
