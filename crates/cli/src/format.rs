@@ -4,13 +4,11 @@ use crate::embedded::now;
 use crate::follow::LogLine;
 pub use crate::text::plain;
 use crate::text::{Colours, legible};
-use serde_json::Value;
 use std::fmt::{self, Display};
-use windlass_kernel::{Failure, Millis, Net, Outcome, PauseReason, Phase, Role, Times, any_of};
-use windlass_protocol::Stream;
+use windlass_kernel::{Millis, any_of};
 use windlass_views::{
-    ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry, TokenChange, TokenRef, execution_id,
-    gate_keys, label, status, time,
+    ExecutionStatus, FiringRole, LogStream, ProgressChange, ProgressEntry, ProgressFailure, ProgressFiring,
+    ProgressFiringChange, ProgressTimes, label, time,
 };
 
 pub use windlass_views::duration;
@@ -45,30 +43,29 @@ pub fn since(text: &str) -> String {
 
 /// Formats a line of a log with its step. Lines of the worker itself are not output of the step.
 pub fn log_line(line: &LogLine, colours: Colours) -> String {
-    let between = if line.stream == Stream::Worker { ":" } else { " |" };
+    let between = if line.stream == LogStream::Worker { ":" } else { " |" };
     format!("{}{between} {}", label(&line.step, &line.path), legible(&line.text, colours))
 }
 
-pub fn failure(failure: &Failure) -> String {
+pub fn failure(failure: &ProgressFailure) -> String {
     format!("{} ({})", plain(&failure.message), failure.code)
 }
 
 /// Formats a question to a person: `: Ship it? (asked: ann; until 2026-…)`. A large message is left out.
 #[derive(Debug)]
 pub struct Question<'q> {
-    pub message: &'q Value,
-    pub approvers: &'q Value,
+    pub message: Option<&'q str>,
+    pub approvers: &'q [String],
     pub deadline: Option<String>,
 }
 
 impl Display for Question<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(message) = self.message.as_str() {
+        if let Some(message) = self.message {
             write!(f, ": {}", shorten(&plain(message), MESSAGE_MAX))?;
         }
-        let names = self.approvers.as_array().into_iter().flatten().filter_map(Value::as_str);
-        let names: Vec<&str> = names.chain(self.approvers.as_str()).collect();
-        let asked = (!names.is_empty()).then(|| format!("asked: {}", plain(&names.join(", "))));
+        let asked =
+            (!self.approvers.is_empty()).then(|| format!("asked: {}", plain(&self.approvers.join(", "))));
         let until = self.deadline.as_ref().map(|until| format!("until {until}"));
         let notes: Vec<String> = asked.into_iter().chain(until).collect();
         if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join("; ")) }
@@ -82,107 +79,90 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Returns a sentence about a record; None if it is of no interest to people.
-pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
-    match &entry.occurrence {
-        Occurrence::Execution(change) => execution_sentence(change),
-        Occurrence::Firing(firing, change) => {
-            let noun = if matches!(firing.role, Role::Hook { .. }) { "compensation of" } else { "step" };
-            let what = firing_sentence(firing, change, entry.at)?;
-            Some(format!("{noun} {} {what}", label(&net.step(firing.step).name, &firing.path.0)))
-        }
-        Occurrence::Token(TokenChange::Denied { at: Some(TokenRef { step, path }), deadline, .. }) => {
-            let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("ctx.{key}")).collect();
-            let by =
-                if keys.is_empty() { String::new() } else { format!(", which reads {}", keys.join(", ")) };
-            let until = deadline.map(|until| format!(", until {}", time(until))).unwrap_or_default();
-            Some(format!("step {} waits at its gate{by}{until}", label(&net.step(*step).name, &path.0)))
-        }
-        Occurrence::Token(TokenChange::Joined { at: TokenRef { step, .. }, arrived }) => {
-            let branches = if *arrived == 1 { "branch" } else { "branches" };
-            Some(format!("step {} joins {arrived} {branches}", net.step(*step).name))
-        }
-        Occurrence::Token(
-            TokenChange::Denied { at: None, .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
-        ) => None,
-        Occurrence::Cleared { dropped, .. } if dropped.is_empty() => None,
-        Occurrence::Cleared { dropped, .. } => {
-            let name = |firing: &FiringRef| label(&net.step(firing.step).name, &firing.path.0);
-            let names: Vec<String> = dropped.iter().map(|(firing, _)| name(firing)).collect();
-            Some(format!("given up: {}", names.join(", ")))
-        }
-    }
-}
-
-fn execution_sentence(change: &ExecutionChange) -> Option<String> {
-    Some(match change {
-        ExecutionChange::Started => "started".to_owned(),
-        ExecutionChange::Forked { parent, .. } => format!("takes over from {}", execution_id(*parent)),
-        ExecutionChange::Paused(PauseReason::Waiting) => "paused: only a person can continue it".to_owned(),
-        ExecutionChange::Held { by, reason } => {
+/// Returns a sentence about an entry; None if it is of no interest to people.
+pub fn sentence(entry: &ProgressEntry) -> Option<String> {
+    let name = |firing: &ProgressFiring| label(&firing.step, &firing.path);
+    Some(match &entry.change {
+        ProgressChange::Started => "started".to_owned(),
+        ProgressChange::TakenOver { from } => format!("takes over from {from}"),
+        ProgressChange::Paused => "paused: only a person can continue it".to_owned(),
+        ProgressChange::Held { by, reason } => {
             let because = if reason.is_empty() { String::new() } else { format!(": {}", plain(reason)) };
             format!("held by {by}{because}")
         }
-        ExecutionChange::Released { by } => format!("released by {by}"),
-        ExecutionChange::Restarted { generation } => {
+        ProgressChange::Released { by } => format!("released by {by}"),
+        ProgressChange::Restarted { generation } => {
             format!("restarted from scratch (generation {generation})")
         }
-        ExecutionChange::Patched { patch, by } => {
-            let keys: Vec<&str> = patch.keys().map(String::as_str).collect();
+        ProgressChange::ContextChanged { keys, by } => {
             format!("context changed by {by}: {}", keys.join(", "))
         }
-        ExecutionChange::Ended { outcome, failure: why } => {
+        ProgressChange::Ended { status, failure: why } => {
             // The failure is described by the following report.
-            let why = why.as_ref().filter(|_| *outcome == Outcome::Cancelled);
+            let why = why.as_ref().filter(|_| *status == ExecutionStatus::Cancelled);
             let why = why.map(|why| format!(": {}", failure(why))).unwrap_or_default();
-            format!("{}{why}", status(Phase::Ended(*outcome)))
+            format!("{}{why}", status.word())
         }
-        ExecutionChange::Paused(PauseReason::Held)
-        | any_of![ExecutionChange: Created Resumed Draining Compensating Finalizing NotCompensated
-            Bookkeeping] => return None,
+        ProgressChange::Firing { firing, change } => {
+            let noun = if firing.role == FiringRole::Compensation { "compensation of" } else { "step" };
+            let what = firing_sentence(change, entry.timestamp)?;
+            format!("{noun} {} {what}", name(firing))
+        }
+        ProgressChange::Gated { step, path, keys, deadline } => {
+            let keys: Vec<String> = keys.iter().map(|key| format!("ctx.{key}")).collect();
+            let by =
+                if keys.is_empty() { String::new() } else { format!(", which reads {}", keys.join(", ")) };
+            let until = deadline.map(|until| format!(", until {}", time(until))).unwrap_or_default();
+            format!("step {} waits at its gate{by}{until}", label(step, path))
+        }
+        ProgressChange::Joined { step, branches } => {
+            let noun = if *branches == 1 { "branch" } else { "branches" };
+            format!("step {step} joins {branches} {noun}")
+        }
+        ProgressChange::GivenUp { firings } => {
+            let names: Vec<String> = firings.iter().map(name).collect();
+            format!("given up: {}", names.join(", "))
+        }
     })
 }
 
-fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<String> {
-    // The lease has the time at which the work began; the offer may be earlier.
-    let took = |times: &Option<Times>| {
-        let began = times.map(|times| times.started_at).or(firing.began_at);
+fn firing_sentence(change: &ProgressFiringChange, at: Millis) -> Option<String> {
+    // The worker has the time at which the work began; the offer may be earlier.
+    let took = |times: &ProgressTimes| {
+        let began = times.started_at.or(times.queued_at);
         began.map(|began| format!(" {}", duration(at.since(began)))).unwrap_or_default()
     };
     Some(match change {
-        FiringChange::Offered { attempt: 1 } => "queued".to_owned(),
-        FiringChange::Offered { attempt } => format!("queued, attempt {attempt}"),
-        FiringChange::LoopStarted { total: Some(total) } => {
+        ProgressFiringChange::Queued { attempt: 1 } => "queued".to_owned(),
+        ProgressFiringChange::Queued { attempt } => format!("queued, attempt {attempt}"),
+        ProgressFiringChange::LoopStarted { total: Some(total) } => {
             format!("started, {}", counted(*total, "iteration"))
         }
-        FiringChange::LoopStarted { total: None } => "started".to_owned(),
-        FiringChange::ChildStarted { child, .. } => format!("started {}", execution_id(*child)),
-        FiringChange::Done { times, .. } => format!("done{}", took(times)),
-        FiringChange::Failed { failure: why, handled, times, .. } => {
+        ProgressFiringChange::LoopStarted { total: None } => "started".to_owned(),
+        ProgressFiringChange::ChildStarted { child_id } => format!("started {child_id}"),
+        ProgressFiringChange::Done { times } => format!("done{}", took(times)),
+        ProgressFiringChange::Failed { failure: why, handled, times } => {
             let handled = if *handled { ", handled" } else { "" };
             format!("failed{}{handled}: {}", took(times), failure(why))
         }
-        FiringChange::RetryScheduled { until, failure: why } => {
+        ProgressFiringChange::RetryScheduled { until, failure: why } => {
             format!("failed: {}; next attempt in {}", failure(why), duration(until.since(at)))
         }
-        FiringChange::Yielded { until } => format!("continues in {}", duration(until.since(at))),
-        FiringChange::Lost => "lost its worker and is queued again".to_owned(),
-        FiringChange::Waiting { until } | FiringChange::Delayed { until } => {
-            format!("waits until {}", time(*until))
-        }
-        FiringChange::AwaitingManual { question, deadline, .. } => {
+        ProgressFiringChange::Yielded { until } => format!("continues in {}", duration(until.since(at))),
+        ProgressFiringChange::Lost => "lost its worker and is queued again".to_owned(),
+        ProgressFiringChange::Waiting { until } => format!("waits until {}", time(*until)),
+        ProgressFiringChange::AwaitingPerson { message, approvers, deadline } => {
             let deadline = deadline.map(time);
-            let question =
-                Question { message: &question["message"], approvers: &question["approvers"], deadline };
+            let question = Question { message: message.as_deref(), approvers, deadline };
             format!("waits for a person{question}")
         }
-        FiringChange::ChildPaused { paused: true, child: Some(child) } => {
-            format!("waits: only a person can continue {}", execution_id(*child))
+        ProgressFiringChange::ChildPaused { child_id: Some(child) } => {
+            format!("waits: only a person can continue {child}")
         }
-        FiringChange::Skipped(_) => "skipped".to_owned(),
-        FiringChange::Dropped(_) => "cancelled".to_owned(),
-        any_of![FiringChange: Fired Woken CompletedManually Noted IterationStarted IterationEnded ChildPaused
-            ChildReturned AgentDecided Routed] => return None,
+        ProgressFiringChange::Skipped => "skipped".to_owned(),
+        ProgressFiringChange::Cancelled => "cancelled".to_owned(),
+        ProgressFiringChange::ChildPaused { child_id: None }
+        | any_of![ProgressFiringChange: Fired IterationEnded ChildContinued] => return None,
     })
 }
 

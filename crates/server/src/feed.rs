@@ -3,7 +3,6 @@
 
 use crate::cache::{Cache, CacheBounds};
 use crate::histories::value_at;
-use crate::trail::log_page;
 use std::cell::RefCell;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Illegal, Net, RunId};
@@ -228,6 +227,23 @@ impl Feed {
             }
         }
     }
+}
+
+/// Reads chunks of a log within bounds, at least one if there is one, and whether there may be more.
+pub(crate) fn log_page(
+    reader: &mut impl Reader,
+    id: ExecutionId,
+    after: Position,
+    bounds: PageBounds,
+) -> Result<(Vec<StoredLog>, bool), StoreError> {
+    let mut chunks = reader.logs(id, after, bounds.rows_max)?;
+    let (read, mut kept, mut bytes) = (chunks.len(), 0, 0);
+    while kept < read && bytes < bounds.bytes_max {
+        bytes += chunks[kept].lines.len();
+        kept += 1;
+    }
+    chunks.truncate(kept);
+    Ok((chunks, kept < read || read == bounds.rows_max))
 }
 
 /// Reads the firings that workers have begun, and the times of their begin.

@@ -19,8 +19,8 @@ use windlass_artifact::INLINE_BYTES;
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest, RunId};
 use windlass_store::{ObjectState, Objects, PageBounds, Reader, StoreError, Stored, StoredObject, Tenant};
 use windlass_views::{
-    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, LoggedOutput, Sources,
-    ValueAddress, ValuePlace,
+    ArtifactCopy, EventProjection, EvidenceProjection, History, LogProjection, LoggedOutput,
+    ProgressProjection, Sources, ValueAddress, ValuePlace,
 };
 
 /// The weight of a history is the size of its JSON; in memory it takes a few times as much.
@@ -49,6 +49,7 @@ pub struct Histories {
     pub events: JournalPages<EventProjection>,
     pub evidence: JournalPages<EvidenceProjection>,
     pub lines: JournalPages<LogProjection>,
+    pub progress: JournalPages<ProgressProjection>,
     pub feeds: FeedCheckpoints,
     /// Artifacts are copied into a bucket, and count as ready when they are there.
     copies_artifacts: bool,
@@ -91,6 +92,7 @@ impl Default for Histories {
             events: JournalPages::default(),
             evidence: JournalPages::default(),
             lines: JournalPages::default(),
+            progress: JournalPages::default(),
             feeds: FeedCheckpoints::default(),
             copies_artifacts: false,
         }
@@ -203,6 +205,7 @@ impl Histories {
         self.events.clear();
         self.evidence.clear();
         self.lines.clear();
+        self.progress.clear();
         self.feeds.clear();
     }
 

@@ -8,7 +8,7 @@ use crate::readers::Slice;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use windlass_kernel::{ExecutionId, Net, Record};
+use windlass_kernel::{Execution, ExecutionId, Net, Record};
 use windlass_store::{JournalRow, PageBounds, Reader};
 use windlass_views::{Projection, Timeline};
 
@@ -28,10 +28,16 @@ pub struct JournalCursor {
 }
 
 impl JournalCursor {
+    /// Returns the position before all items of a record, or after the last one of a journal with so many records.
+    #[must_use]
+    pub fn before(version: u64) -> JournalCursor {
+        JournalCursor { version, item: 0 }
+    }
+
     /// Returns the position after all items of a record.
     #[must_use]
     pub fn after(version: u64) -> JournalCursor {
-        JournalCursor { version: version + 1, item: 0 }
+        JournalCursor::before(version + 1)
     }
 }
 
@@ -82,6 +88,14 @@ pub struct PageRead<P: Projection> {
     bytes: usize,
     rows_max: usize,
     is_end_kept: bool,
+}
+
+impl<P: Projection> PageRead<P> {
+    /// Returns the state after the records that were read.
+    #[must_use]
+    pub fn state(&self) -> &Execution<'static> {
+        self.at.timeline.state()
+    }
 }
 
 /// Items, and the position of the next one.
@@ -150,6 +164,15 @@ impl<P: Projection> JournalPages<P> {
             items.push(item);
         }
         Ok(None)
+    }
+
+    /// Stores the state at the end of the journal after a page without a next one, for a reader that waits for more.
+    pub fn store_end(&self, page: PageRead<P>) {
+        let PageRead { id, at, .. } = page;
+        if !at.timeline.state().phase().is_ended() {
+            let weight = at.timeline.weight() as u64;
+            self.checkpoints.insert((id, at.timeline.version()), Arc::new(at), weight);
+        }
     }
 
     /// Drops all checkpoints, after executions were deleted.

@@ -58,7 +58,6 @@ mod storage;
 mod stream;
 mod streams;
 mod traces;
-pub mod trail;
 pub mod vault;
 mod versions;
 mod watchdog;

@@ -92,7 +92,12 @@ pub fn omitted(execution: ExecutionId, place: &ValuePlace) -> Value {
 
 /// Returns the mark for an omitted value whose place in the journal is not known.
 fn omitted_somewhere(execution: ExecutionId, bytes: usize) -> Value {
-    json!({ OMITTED: true, "bytes": bytes, "url": format!("{}/journal", execution_url(execution)) })
+    json!({ OMITTED: true, "bytes": bytes, "url": events_url(execution) })
+}
+
+/// Returns the URL of the events, which have every value of the journal.
+fn events_url(execution: ExecutionId) -> String {
+    format!("{}/events", execution_url(execution))
 }
 
 fn execution_url(execution: ExecutionId) -> String {
@@ -126,7 +131,7 @@ impl ValueBudget {
 impl<'o> AnswerBudget<'o> {
     #[must_use]
     pub fn new(execution: ExecutionId, sources: Sources<'o>) -> AnswerBudget<'o> {
-        let shortened = Shortened::new(format!("{}/journal", execution_url(execution)));
+        let shortened = Shortened::new(events_url(execution));
         AnswerBudget { execution, sources, firings_left: FIRINGS_BYTES_MAX, shortened }
     }
 

@@ -15,6 +15,7 @@ mod kept;
 mod large;
 mod lifecycle;
 mod place;
+mod progress;
 mod projection;
 mod response;
 mod shapes;
@@ -44,6 +45,11 @@ pub use large::{
 };
 pub use lifecycle::{LifecycleLine, LogProjection};
 pub use place::{CodeLocation, CodePlace, ErrorPlace, FAILED_ITERATIONS_MAX};
+pub use progress::{
+    FiringRole, JoinProgress, LogLevel, LogStream, OfferedStep, ProgressChange, ProgressEntry,
+    ProgressFailure, ProgressFiring, ProgressFiringChange, ProgressLine, ProgressLog, ProgressPage,
+    ProgressProjection, ProgressState, ProgressStep, ProgressTimes,
+};
 pub use projection::{EventProjection, Projection, PublicEvent};
 pub use response::{
     DialectView, Facts, LeaseInfo, Leases, ViewInput, Workflow, execution_status, progress, response,

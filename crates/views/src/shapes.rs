@@ -67,13 +67,13 @@ pub struct Shortened {
     pub bytes: u64,
     /// Number of omitted entries and iterations, the oldest first
     pub node_executions: u64,
-    /// URL of the whole journal, page by page
-    pub journal: String,
+    /// URL of the events, which list every firing and the whole context, page by page
+    pub events: String,
 }
 
 impl Shortened {
-    pub(crate) fn new(journal: String) -> Shortened {
-        Shortened { values: 0, bytes: 0, node_executions: 0, journal }
+    pub(crate) fn new(events: String) -> Shortened {
+        Shortened { values: 0, bytes: 0, node_executions: 0, events }
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Quarantined {
     pub deaths: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
     Queued,
@@ -113,6 +113,20 @@ impl ExecutionStatus {
             ExecutionStatus::PartialSuccess => "partial_success",
             ExecutionStatus::Cancelled => "cancelled",
             ExecutionStatus::Paused => "paused",
+        }
+    }
+
+    #[must_use]
+    pub fn is_ended(self) -> bool {
+        match self {
+            ExecutionStatus::Completed
+            | ExecutionStatus::Failed
+            | ExecutionStatus::PartialSuccess
+            | ExecutionStatus::Cancelled => true,
+            ExecutionStatus::Queued
+            | ExecutionStatus::Initializing
+            | ExecutionStatus::Running
+            | ExecutionStatus::Paused => false,
         }
     }
 }

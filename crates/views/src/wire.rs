@@ -36,6 +36,43 @@ pub fn time(at: Millis) -> String {
     Timestamp::from_millisecond(at.0).unwrap_or(last).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
+/// Serialises times as [`time`] formats them.
+pub(crate) mod time_text {
+    use jiff::Timestamp;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use windlass_kernel::Millis;
+
+    pub(crate) fn serialize<S: Serializer>(at: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::time(*at))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Millis, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let at: Timestamp = text.parse().map_err(D::Error::custom)?;
+        Ok(Millis(at.as_millisecond()))
+    }
+
+    pub(crate) mod option {
+        use super::{Deserializer, Millis, Serializer};
+
+        pub(crate) fn serialize<S: Serializer>(
+            at: &Option<Millis>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match at {
+                Some(at) => super::serialize(at, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Millis>, D::Error> {
+            super::deserialize(deserializer).map(Some)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,8 +11,8 @@ use crate::progress::{say, terminal_rows};
 use serde_json::Value;
 use std::io::{IsTerminal, Write, stdout};
 use std::rc::Rc;
-use windlass_kernel::{ExecutionId, Net};
-use windlass_views::{execution_id, label};
+use windlass_kernel::ExecutionId;
+use windlass_views::{ProgressStep, execution_id, label};
 
 /// Rows of a terminal that are reserved for the hint and the prompt.
 const ROWS_LEFT: usize = 3;
@@ -35,11 +35,11 @@ pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or("-")
 }
 
-pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
-    if net.find(name).is_some() {
+pub fn known_step(steps: &[ProgressStep], name: &str) -> Result<(), Usage> {
+    if steps.iter().any(|step| step.name == name) {
         return Ok(());
     }
-    let known: Vec<&str> = net.steps().map(|(_, step)| step.name.as_str()).collect();
+    let known: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
     let hint = format!("its steps are {}", known.join(", "));
     Err(Usage::new(format!("the definition has no step `{name}`")).hint(hint))
 }
@@ -157,7 +157,10 @@ fn format_waiting(entry: &Value, own: &str, flag: &str) -> String {
             let path = entry["path"].as_array().into_iter().flatten();
             let path: Vec<u32> = path.filter_map(|index| u32::try_from(index.as_u64()?).ok()).collect();
             let node = label(step, &path);
-            let question = Question { message: &entry["message"], approvers: &entry["approvers"], deadline };
+            let names = entry["approvers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let approvers: Vec<String> =
+                names.chain(entry["approvers"].as_str()).map(str::to_owned).collect();
+            let question = Question { message: entry["message"].as_str(), approvers: &approvers, deadline };
             format!(
                 "step {node}{of} waits for a person{question}; answer with:\n  windlass executions approve {id} {node}{flag}\n  windlass executions reject {id} {node}{flag}"
             )

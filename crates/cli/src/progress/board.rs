@@ -3,16 +3,16 @@
 use crate::follow::LogLine;
 use crate::format::{Question, plain};
 use std::collections::BTreeMap;
-use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
+use windlass_kernel::{Millis, any_of};
 use windlass_views::{
-    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label, time,
-    waiting_joins,
+    FiringRole, JoinProgress, OfferedStep, ProgressChange, ProgressEntry, ProgressFiring,
+    ProgressFiringChange, ProgressStep, ProgressTimes, label, time,
 };
 
 #[derive(Debug, Default)]
 pub struct Board {
     rows: Vec<Row>,
-    places: BTreeMap<StepId, usize>,
+    places: BTreeMap<String, usize>,
     pub started_at: Option<Millis>,
 }
 
@@ -62,9 +62,9 @@ impl Board {
     }
 
     /// Lists rows for the steps that have not fired, in the order of the definition.
-    pub fn coming(&self, net: &Net) -> Vec<Row> {
-        let unfired = net.steps().filter(|(id, step)| !self.places.contains_key(id) && !step.on_demand);
-        unfired.map(|(_, step)| Row { state: State::Coming, ..Row::new(step.name.clone()) }).collect()
+    pub fn coming(&self, steps: &[ProgressStep]) -> Vec<Row> {
+        let unfired = steps.iter().filter(|step| !self.places.contains_key(&step.name) && !step.on_demand);
+        unfired.map(|step| Row { state: State::Coming, ..Row::new(step.name.clone()) }).collect()
     }
 
     pub fn line(&mut self, line: &LogLine) {
@@ -76,83 +76,64 @@ impl Board {
         }
     }
 
-    pub fn record(&mut self, net: &Net, entry: &TimelineEntry) {
-        let at = entry.at;
-        match &entry.occurrence {
-            Occurrence::Execution(change) => self.execution_change(change, at),
-            Occurrence::Firing(firing, change) => {
-                let row = self.row(net, firing.step);
-                let is_part = matches!(firing.role, Role::Iteration { .. });
-                // Iterations are counted in the row of their loop.
-                match (is_part, change) {
-                    (false, _) | (true, FiringChange::IterationEnded) => row.change(change, at),
-                    (true, FiringChange::Failed { failure, .. }) => {
-                        row.fail_iteration(&label("", &firing.path.0), &failure.message);
-                    }
-                    (
-                        true,
-                        any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost
-                            RetryScheduled Yielded AwaitingManual CompletedManually Noted Done Dropped
-                            LoopStarted IterationStarted ChildStarted ChildPaused ChildReturned
-                            AgentDecided Routed],
-                    ) => {}
-                }
+    pub fn entry(&mut self, entry: &ProgressEntry) {
+        let at = entry.timestamp;
+        match &entry.change {
+            ProgressChange::Started => self.started_at = Some(at),
+            ProgressChange::Restarted { .. } => *self = Board::default(),
+            ProgressChange::Firing { firing, change } => self.firing(firing, change, at),
+            ProgressChange::Gated { step, .. } => self.row(step).state = State::Gated,
+            ProgressChange::Joined { step, .. } => self.row(step).last.clear(),
+            ProgressChange::GivenUp { firings } => {
+                let whole = firings.iter().filter(|firing| firing.role != FiringRole::Iteration);
+                whole.for_each(|firing| self.row(&firing.step).ended(State::Cancelled, at));
             }
-            Occurrence::Token(TokenChange::Denied { at: Some(token), .. }) => {
-                self.row(net, token.step).state = State::Gated;
+            any_of![ProgressChange: TakenOver Paused Held Released ContextChanged Ended] => {}
+        }
+    }
+
+    fn firing(&mut self, firing: &ProgressFiring, change: &ProgressFiringChange, at: Millis) {
+        let row = self.row(&firing.step);
+        // Iterations are counted in the row of their loop.
+        match (firing.role, change) {
+            (FiringRole::Whole | FiringRole::Compensation, _)
+            | (FiringRole::Iteration, ProgressFiringChange::IterationEnded) => row.change(change, at),
+            (FiringRole::Iteration, ProgressFiringChange::Failed { failure, .. }) => {
+                row.fail_iteration(&label("", &firing.path), &failure.message);
             }
-            Occurrence::Token(
-                TokenChange::Denied { .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
+            (
+                FiringRole::Iteration,
+                any_of![ProgressFiringChange: Fired Skipped Queued Waiting Lost RetryScheduled Yielded
+                    AwaitingPerson LoopStarted ChildStarted ChildPaused ChildContinued Done Cancelled],
             ) => {}
-            Occurrence::Token(TokenChange::Joined { at, .. }) => self.row(net, at.step).last.clear(),
-            Occurrence::Cleared { dropped, .. } => {
-                let whole =
-                    dropped.iter().filter(|(firing, _)| !matches!(firing.role, Role::Iteration { .. }));
-                whole.for_each(|(firing, _)| self.row(net, firing.step).ended(State::Cancelled, at));
-            }
         }
     }
 
-    fn execution_change(&mut self, change: &ExecutionChange, at: Millis) {
-        match change {
-            ExecutionChange::Started => self.started_at = Some(at),
-            ExecutionChange::Restarted { .. } => *self = Board::default(),
-            any_of![ExecutionChange: Created Forked Held Released Paused Resumed Draining Compensating
-                Finalizing NotCompensated Ended Patched Bookkeeping] => {}
-        }
-    }
-
-    /// Marks offers that a worker holds as running; other offers wait for a slot.
-    pub fn taken(&mut self, state: &Execution<'_>, leases: &Leases) {
-        let mut since: BTreeMap<StepId, Option<Millis>> = BTreeMap::new();
-        for (id, run) in state.runs.iter().filter(|(_, run)| run.state.kind() == Kind::Offered) {
-            let began = since.entry(run.step).or_default();
-            *began = [*began, leases.get(id).map(|taken| taken.since)].into_iter().flatten().min();
-        }
-        for (step, began) in since {
-            let Some(row) = self.places.get(&step).map(|place| &mut self.rows[*place]) else { continue };
-            row.state = if began.is_some() { State::Running } else { State::Waiting };
+    /// Marks steps whose work a worker holds as running; other offered work waits for a slot.
+    pub fn offered(&mut self, offered: &[OfferedStep]) {
+        for OfferedStep { step, running_since } in offered {
+            let Some(row) = self.places.get(step).map(|place| &mut self.rows[*place]) else { continue };
+            row.state = if running_since.is_some() { State::Running } else { State::Waiting };
             if row.iterations.is_none() {
-                row.began_at = began.or(row.began_at);
+                row.began_at = running_since.or(row.began_at);
             }
         }
     }
 
     /// Names the branches that join steps wait for.
-    pub fn waiting_joins(&mut self, net: &Net, state: &Execution<'_>) {
-        for join in waiting_joins(net, state) {
-            let names: Vec<&str> = join.awaited.iter().map(|step| net.step(*step).name.as_str()).collect();
-            let row = self.row(net, join.step);
-            if row.live == 0 && !names.is_empty() {
+    pub fn waiting_joins(&mut self, joins: &[JoinProgress]) {
+        for JoinProgress { step, awaited } in joins {
+            let row = self.row(step);
+            if row.live == 0 && !awaited.is_empty() {
                 row.state = State::Waiting;
-                row.last = format!("waits for {}", names.join(", "));
+                row.last = format!("waits for {}", awaited.join(", "));
             }
         }
     }
 
-    fn row(&mut self, net: &Net, step: StepId) -> &mut Row {
-        let place = *self.places.entry(step).or_insert_with(|| {
-            self.rows.push(Row::new(net.step(step).name.clone()));
+    fn row(&mut self, step: &str) -> &mut Row {
+        let place = *self.places.entry(step.to_owned()).or_insert_with(|| {
+            self.rows.push(Row::new(step.to_owned()));
             self.rows.len() - 1
         });
         &mut self.rows[place]
@@ -174,59 +155,56 @@ impl Row {
         }
     }
 
-    fn change(&mut self, change: &FiringChange, at: Millis) {
+    fn change(&mut self, change: &ProgressFiringChange, at: Millis) {
         match change {
-            FiringChange::IterationEnded => {
+            ProgressFiringChange::IterationEnded => {
                 if let Some(iterations) = &mut self.iterations {
                     iterations.ended += 1;
                 }
             }
-            FiringChange::Fired { .. } => self.fired(),
-            FiringChange::Skipped(_) => {
+            ProgressFiringChange::Fired => self.fired(),
+            ProgressFiringChange::Skipped => {
                 self.fired();
                 self.ended(State::Skipped, at);
             }
-            FiringChange::LoopStarted { total } => {
+            ProgressFiringChange::LoopStarted { total } => {
                 self.iterations = Some(Iterations { total: *total, ..Iterations::default() });
                 self.began(at);
             }
-            FiringChange::Offered { .. } | FiringChange::ChildStarted { .. } => self.began(at),
-            FiringChange::RetryScheduled { failure, .. } => {
+            ProgressFiringChange::Queued { .. } | ProgressFiringChange::ChildStarted { .. } => self.began(at),
+            ProgressFiringChange::RetryScheduled { failure, .. } => {
                 self.state = State::Retrying;
                 self.last = plain(&failure.message);
             }
-            any_of![FiringChange: Waiting Delayed Yielded Lost] => self.state = State::Waiting,
-            FiringChange::AwaitingManual { question, deadline, .. } => {
+            any_of![ProgressFiringChange: Waiting Yielded Lost] => self.state = State::Waiting,
+            ProgressFiringChange::AwaitingPerson { message, approvers, deadline } => {
                 self.state = State::Gated;
                 let deadline = deadline.map(time);
-                let question =
-                    Question { message: &question["message"], approvers: &question["approvers"], deadline };
+                let question = Question { message: message.as_deref(), approvers, deadline };
                 self.last = question.to_string().trim_start_matches([':', ' ']).to_owned();
             }
-            FiringChange::ChildPaused { paused: true, child } => {
+            ProgressFiringChange::ChildPaused { child_id } => {
                 self.state = State::Gated;
-                self.last = child.map(|child| format!("{} waits", execution_id(child))).unwrap_or_default();
+                self.last = child_id.as_ref().map(|child| format!("{child} waits")).unwrap_or_default();
             }
-            FiringChange::ChildPaused { paused: false, .. } => {
+            ProgressFiringChange::ChildContinued => {
                 self.state = State::Running;
                 self.last.clear();
             }
-            FiringChange::Done { times, .. } => {
-                self.timed(times.as_ref());
+            ProgressFiringChange::Done { times } => {
+                self.timed(*times);
                 self.ended(State::Done, at);
             }
-            FiringChange::Failed { failure, times, .. } => {
+            ProgressFiringChange::Failed { failure, times, .. } => {
                 // The failure of an iteration, which is shown already, is more specific than that of its loop.
                 if self.iterations.is_none_or(|iterations| iterations.failed == 0) {
                     self.last = plain(&failure.message);
                 }
                 self.has_failed = true;
-                self.timed(times.as_ref());
+                self.timed(*times);
                 self.ended(State::Failed, at);
             }
-            FiringChange::Dropped(_) => self.ended(State::Cancelled, at),
-            any_of![FiringChange: Woken CompletedManually Noted IterationStarted ChildReturned AgentDecided
-                Routed] => {}
+            ProgressFiringChange::Cancelled => self.ended(State::Cancelled, at),
         }
     }
 
@@ -252,11 +230,9 @@ impl Row {
         self.ended_at = None;
     }
 
-    /// Sets the times of the lease, whose begin of the work is more precise than that of the offer.
-    fn timed(&mut self, times: Option<&Times>) {
-        if let Some(times) = times {
-            self.began_at = Some(times.started_at);
-        }
+    /// Sets the begin of the work at its worker, which is more precise than that of the offer.
+    fn timed(&mut self, times: ProgressTimes) {
+        self.began_at = times.started_at.or(self.began_at);
     }
 
     /// Ends a firing. A step with several firings runs until the last of them has ended; a failure stays visible.

@@ -6,8 +6,8 @@ use crate::follow::{FollowedItem, LogLine};
 use crate::format::{counted, duration, log_line, sentence};
 use crate::text::Colours;
 use std::collections::BTreeMap;
-use windlass_kernel::{Millis, Net, Role, StepId, any_of};
-use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
+use windlass_kernel::{Millis, any_of};
+use windlass_views::{FiringRole, ProgressChange, ProgressEntry, ProgressFiring, ProgressFiringChange};
 
 /// Maximum number of printed changes of repeated firings of one step: those of ten short iterations.
 const CHANGES_MAX: u32 = 20;
@@ -23,7 +23,7 @@ pub struct Lines {
     started_at: Option<Millis>,
     /// The flag that commands need for the same API.
     flag: String,
-    steps: BTreeMap<StepId, StepLines>,
+    steps: BTreeMap<String, StepLines>,
     output: BTreeMap<String, u32>,
 }
 
@@ -44,13 +44,13 @@ impl Lines {
         Lines { started_at: None, flag: flag.to_owned(), steps: BTreeMap::new(), output: BTreeMap::new() }
     }
 
-    pub fn print_changes(&mut self, net: &Net, id: &str, seen: &[FollowedItem]) {
-        // Records that a fork took over belong to another execution, whose lines were printed already.
+    pub fn print_changes(&mut self, id: &str, seen: &[FollowedItem]) {
+        // Entries that a fork took over belong to another execution, whose lines were printed already.
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
                 FollowedItem::Line(line) => self.line(id, line),
-                FollowedItem::Record(followed) => self.record(net, &followed.entry),
+                FollowedItem::Entry(entry) => self.entry(entry),
             }
         }
     }
@@ -70,52 +70,52 @@ impl Lines {
         say(&log_line(line, Colours::Removed));
     }
 
-    fn record(&mut self, net: &Net, entry: &TimelineEntry) {
-        if let Occurrence::Execution(ExecutionChange::Started | ExecutionChange::Forked { .. }) =
-            entry.occurrence
-        {
-            self.started_at = Some(entry.at);
+    fn entry(&mut self, entry: &ProgressEntry) {
+        if let ProgressChange::Started | ProgressChange::TakenOver { .. } = entry.change {
+            self.started_at = Some(entry.timestamp);
         }
-        if let Occurrence::Firing(firing, change) = &entry.occurrence
-            && !self.firing(net, firing, change)
+        if let ProgressChange::Firing { firing, change } = &entry.change
+            && !self.firing(firing, change)
         {
             return;
         }
-        let is_end = matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Ended { .. }));
-        let took = self.started_at.filter(|_| is_end).map(|from| duration(entry.at.since(from)));
-        if let Some(sentence) = sentence(net, entry) {
+        let is_end = matches!(entry.change, ProgressChange::Ended { .. });
+        let took = self.started_at.filter(|_| is_end).map(|from| duration(entry.timestamp.since(from)));
+        if let Some(sentence) = sentence(entry) {
             let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
             say(&format!("{sentence}{took}"));
         }
     }
 
     /// Counts a change of a firing. Returns false if it is not printed.
-    fn firing(&mut self, net: &Net, firing: &FiringRef, change: &FiringChange) -> bool {
-        let step = self.steps.entry(firing.step).or_default();
-        let is_iteration = matches!(firing.role, Role::Iteration { .. });
+    fn firing(&mut self, firing: &ProgressFiring, change: &ProgressFiringChange) -> bool {
+        let step = self.steps.entry(firing.step.clone()).or_default();
+        let is_iteration = firing.role == FiringRole::Iteration;
         match change {
-            FiringChange::Fired { .. } if !is_iteration => step.firings += 1,
-            FiringChange::LoopStarted { total } => {
+            ProgressFiringChange::Fired if !is_iteration => step.firings += 1,
+            ProgressFiringChange::LoopStarted { total } => {
                 *step = StepLines { firings: step.firings, total: *total, ..StepLines::default() };
             }
-            FiringChange::Failed { .. } if is_iteration => step.failed += 1,
-            FiringChange::IterationEnded => step.ended += 1,
-            any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded
-                AwaitingManual CompletedManually Noted Done Failed Dropped IterationStarted ChildStarted
-                ChildPaused ChildReturned AgentDecided Routed] => {}
+            ProgressFiringChange::Failed { .. } if is_iteration => step.failed += 1,
+            ProgressFiringChange::IterationEnded => {
+                step.ended += 1;
+                step.report_progress(&firing.step);
+            }
+            any_of![ProgressFiringChange: Fired Skipped Queued Waiting Lost RetryScheduled Yielded
+                AwaitingPerson Done Failed Cancelled ChildStarted ChildPaused ChildContinued] => {}
         }
-        if matches!(change, FiringChange::IterationEnded) {
-            step.report_progress(&net.step(firing.step).name);
-        }
-        let is_repeated = is_iteration || !firing.path.0.is_empty() || step.firings > CHANGES_MAX;
+        let is_repeated = is_iteration || !firing.path.is_empty() || step.firings > CHANGES_MAX;
         !is_repeated || step.takes(change)
     }
 }
 
 impl StepLines {
     /// Returns whether a change of a repeated firing is printed.
-    fn takes(&mut self, change: &FiringChange) -> bool {
-        let is_failure = matches!(change, FiringChange::Failed { .. } | FiringChange::RetryScheduled { .. });
+    fn takes(&mut self, change: &ProgressFiringChange) -> bool {
+        let is_failure = matches!(
+            change,
+            ProgressFiringChange::Failed { .. } | ProgressFiringChange::RetryScheduled { .. }
+        );
         let (printed, max) = match is_failure {
             true => (&mut self.failures, FAILURES_MAX),
             false => (&mut self.changes, CHANGES_MAX),
@@ -136,8 +136,5 @@ impl StepLines {
 }
 
 fn is_fork(seen: &FollowedItem) -> bool {
-    let is_fork = |entry: &TimelineEntry| {
-        matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Forked { .. }))
-    };
-    matches!(seen, FollowedItem::Record(followed) if is_fork(&followed.entry))
+    matches!(seen, FollowedItem::Entry(entry) if matches!(entry.change, ProgressChange::TakenOver { .. }))
 }

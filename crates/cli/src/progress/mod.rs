@@ -11,8 +11,7 @@ use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
-use windlass_kernel::Execution;
-use windlass_views::execution_id;
+use windlass_views::{ProgressState, execution_id};
 
 /// Minimum time between two redraws.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -52,21 +51,22 @@ impl Progress {
         let seen = self.follower.poll()?;
         match &mut self.shown {
             Shown::Nothing => {}
-            Shown::Lines(lines) => {
-                let id = execution_id(self.follower.state().head.id);
-                lines.print_changes(self.follower.net(), &id, &seen);
-            }
+            Shown::Lines(lines) => lines.print_changes(&execution_id(self.follower.id()), &seen),
             Shown::Screen(screen) => {
-                let follower = &self.follower;
-                screen.add_changes(follower.net(), &seen, follower.state(), follower.leases());
+                screen.add_changes(self.follower.steps(), &seen, self.follower.state());
             }
         }
         Ok(())
     }
 
     /// Returns the state of the last tick.
-    pub fn state(&self) -> &Execution<'static> {
+    pub fn state(&self) -> &ProgressState {
         self.follower.state()
+    }
+
+    /// Returns the position of the last tick, which changes with every change of the execution.
+    pub fn cursor(&self) -> Option<&str> {
+        self.follower.cursor()
     }
 
     /// Stops the display and leaves the last state on the screen.

@@ -8,8 +8,7 @@ use crate::format::duration;
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
-use windlass_kernel::{Execution, Net, Outcome, Phase};
-use windlass_views::{Leases, status};
+use windlass_views::{ExecutionStatus, ProgressState, ProgressStep};
 
 /// Number of rows of a terminal whose size is unknown.
 const ROWS: usize = 24;
@@ -37,19 +36,19 @@ impl Screen {
         Screen { board: Board::default(), style, drawn: 0, next: Instant::now(), spin: 0 }
     }
 
-    pub fn add_changes(&mut self, net: &Net, seen: &[FollowedItem], state: &Execution<'_>, leases: &Leases) {
+    pub fn add_changes(&mut self, steps: &[ProgressStep], seen: &[FollowedItem], state: &ProgressState) {
         for seen in seen {
             match seen {
                 FollowedItem::Line(line) => self.board.line(line),
-                FollowedItem::Record(followed) => self.board.record(net, &followed.entry),
+                FollowedItem::Entry(entry) => self.board.entry(entry),
             }
         }
-        self.board.taken(state, leases);
-        self.board.waiting_joins(net, state);
-        let over = state.phase().is_ended();
+        self.board.offered(&state.offered);
+        self.board.waiting_joins(&state.joins);
+        let over = state.status.is_ended();
         if over || Instant::now() >= self.next {
             self.next = Instant::now() + TICK;
-            self.draw(net, state);
+            self.draw(steps, state);
         }
     }
 
@@ -57,13 +56,13 @@ impl Screen {
         let _ = stderr().flush();
     }
 
-    fn draw(&mut self, net: &Net, state: &Execution<'_>) {
+    fn draw(&mut self, steps: &[ProgressStep], state: &ProgressState) {
         self.spin += 1;
         let (rows, columns) = size();
         let room = rows.saturating_sub(2).max(1);
         let mut lines = vec![self.title(state)];
         // A step that has not fired when the execution ends will not fire.
-        let coming = if state.phase().is_ended() { Vec::new() } else { self.board.coming(net) };
+        let coming = if state.status.is_ended() { Vec::new() } else { self.board.coming(steps) };
         let rows: Vec<&Row> = self.board.rows().iter().chain(&coming).collect();
         let (shown, hidden) = visible(&rows, room.saturating_sub(2));
         let name_width = shown.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(NAME_MAX);
@@ -78,18 +77,18 @@ impl Screen {
         self.drawn = lines.len();
     }
 
-    fn title(&self, state: &Execution<'_>) -> String {
-        let phase = state.phase();
-        let end = if phase.is_ended() { state.head.at } else { now() };
+    fn title(&self, state: &ProgressState) -> String {
+        let status = state.status;
+        let end = if status.is_ended() { state.updated_at } else { now() };
         let took = self.board.started_at.map(|from| duration(end.since(from))).unwrap_or_default();
-        let word = status(phase);
-        let word = match phase {
-            Phase::Ended(Outcome::Completed) => self.style.green(word),
-            Phase::Ended(_) => self.style.red(word),
-            Phase::Paused => self.style.yellow(word),
+        let word = status.word();
+        let word = match status {
+            ExecutionStatus::Completed => self.style.green(word),
+            ExecutionStatus::Paused => self.style.yellow(word),
+            status if status.is_ended() => self.style.red(word),
             _ => word.to_owned(),
         };
-        let word = if state.head.held { format!("{word} (held)") } else { word };
+        let word = if state.held { format!("{word} (held)") } else { word };
         format!("{word} {}", self.style.dim(&took))
     }
 

@@ -54,9 +54,14 @@ impl Paged {
         Problem::invalid("cursor", "is not a cursor of this list; send the cursor of the previous page")
     }
 
+    /// Returns the cursor for a position.
+    pub(crate) fn cursor(self, place: impl Display) -> String {
+        URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name))
+    }
+
     /// Returns the pagination for the position of the last entry, if more entries follow.
     pub(crate) fn next(self, place: Option<impl Display>) -> Pagination {
-        let cursor = place.map(|place| URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name)));
+        let cursor = place.map(|place| self.cursor(place));
         Pagination { has_more: cursor.is_some(), cursor }
     }
 

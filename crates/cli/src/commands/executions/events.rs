@@ -1,16 +1,13 @@
 //! `windlass executions events`
 
-use super::watch::Watching;
-use crate::api::{Client, follow};
-use crate::commands::report::print_json;
-use crate::follow::{FollowedItem, FollowedRecord};
+use crate::api::{ApiEvents, Client};
+use crate::commands::report::{print_json, text};
 use crate::ids;
-use serde_json::json;
+use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_kernel::Net;
-use windlass_views::{EventProjection, Projection as _, label};
+use windlass_views::label;
 
 /// Show the events of an execution, by their public names
 #[derive(Debug, clap::Args)]
@@ -29,38 +26,28 @@ pub struct Events {
 impl Events {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let id = ids::find(client, &self.id)?;
-        let mut follower = follow(client, id)?;
-        let (mut watching, mut events) = (Watching::new(self.follow), EventProjection::new(id));
-        loop {
-            for seen in follower.poll()? {
-                if let FollowedItem::Record(followed) = seen {
-                    self.print(&mut events, follower.net(), &followed)?;
-                }
+        let mut events = ApiEvents::new(client.clone(), id, self.follow);
+        let mut idle_reported = false;
+        while let Some(page) = events.next_page()? {
+            for event in &page {
+                self.print(event)?;
             }
-            if watching.is_over(follower.state()) {
-                return Ok(ExitCode::SUCCESS);
+            if events.waits() && !std::mem::replace(&mut idle_reported, true) {
+                client.report_idle(id);
             }
-            watching.once(|| client.report_idle(id));
-            watching.rest();
         }
+        Ok(ExitCode::SUCCESS)
     }
 
-    fn print(
-        &self,
-        events: &mut EventProjection,
-        net: &Net,
-        followed: &FollowedRecord,
-    ) -> anyhow::Result<()> {
-        for event in events.project(net, &followed.record, &followed.entry) {
-            if self.json {
-                print_json(&json!(event))?;
-            } else {
-                let (at, sequence) = (event.timestamp, event.sequence);
-                let about = event.step.map(|step| label(&step, &event.path)).unwrap_or_default();
-                let line = format!("{at}  {sequence:>5}  {:22}  {about}", event.event);
-                writeln!(std::io::stdout(), "{}", line.trim_end())?;
-            }
+    fn print(&self, event: &Value) -> anyhow::Result<()> {
+        if self.json {
+            return print_json(event);
         }
-        Ok(())
+        let path = event["path"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        let path: Vec<u32> = path.filter_map(|index| index.try_into().ok()).collect();
+        let about = event["step"].as_str().map(|step| label(step, &path)).unwrap_or_default();
+        let (at, name) = (text(event, "timestamp"), text(event, "event"));
+        let line = format!("{at}  {:>5}  {name:22}  {about}", event["sequence"].to_string());
+        Ok(writeln!(std::io::stdout(), "{}", line.trim_end())?)
     }
 }

@@ -13,7 +13,6 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::ExecutionId;
-use windlass_protocol::Stream;
 use windlass_views::{execution_id, time};
 
 /// Show the output of the steps
@@ -49,7 +48,7 @@ impl Logs {
         let wanted: Vec<LogStep> =
             self.steps.iter().chain(&self.step).map(|text| LogStep::of(text)).collect();
         for wanted in &wanted {
-            known_step(follower.net(), &wanted.step)?;
+            known_step(follower.steps(), &wanted.step)?;
         }
         let mut watching = Watching::new(self.follow);
         let mut tail = self.tail;
@@ -62,7 +61,7 @@ impl Logs {
                     {
                         lines.push_back(line);
                     }
-                    FollowedItem::Line(_) | FollowedItem::Record(_) => {}
+                    FollowedItem::Line(_) | FollowedItem::Entry(_) => {}
                 }
                 if tail.is_some_and(|tail| lines.len() > tail) {
                     lines.pop_front();
@@ -114,11 +113,6 @@ impl LogStep {
 }
 
 fn as_json(id: ExecutionId, line: &LogLine) -> Value {
-    let stream = match line.stream {
-        Stream::Out => "stdout",
-        Stream::Err => "stderr",
-        Stream::Worker => "worker",
-    };
     let mut entry = json!({
         "executionId": execution_id(id),
         "timestamp": time(line.at),
@@ -126,7 +120,7 @@ fn as_json(id: ExecutionId, line: &LogLine) -> Value {
         "nodeId": line.step,
         "nodeName": line.step,
         "message": line.text,
-        "data": { "stream": stream, "attempt": line.attempt },
+        "data": { "stream": line.stream.name(), "attempt": line.attempt },
     });
     if let Some(data) = line.data.as_deref() {
         entry["data"]["given"] = data.clone();

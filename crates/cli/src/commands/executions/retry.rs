@@ -123,7 +123,7 @@ impl Retry {
         let mut body = json!({});
         if let Some(step) = &self.from {
             if self.with.is_none() && self.version.is_none() {
-                known_step(follow(client, of)?.net(), step)?;
+                known_step(follow(client, of)?.steps(), step)?;
             }
             body = json!({ "fromNode": step, "firing": self.firing });
         }

@@ -7,8 +7,7 @@ use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_kernel::Execution;
-use windlass_views::status;
+use windlass_views::ProgressState;
 
 /// Watch an execution until it has ended; the exit codes are those of `run`
 #[derive(Debug, clap::Args)]
@@ -30,7 +29,7 @@ impl Watch {
                 let follower = progress.end()?;
                 let (files, debug) = (&Files::new(), false);
                 report_failures(FailureReport { client, files, debug }, &get_execution(client, id)?);
-                return Ok(ExitCode::from(exit::of_status(status(follower.state().phase()))));
+                return Ok(ExitCode::from(exit::of_status(follower.state().status.word())));
             }
             watching.once(|| client.report_idle(id));
             watching.rest();
@@ -50,8 +49,8 @@ impl Watching {
         Watching { follows, said: false }
     }
 
-    pub fn is_over(&self, state: &Execution<'_>) -> bool {
-        !self.follows || state.phase().is_ended()
+    pub fn is_over(&self, state: &ProgressState) -> bool {
+        !self.follows || state.status.is_ended()
     }
 
     /// Prints a message once, if the watch lasts.

@@ -1,6 +1,6 @@
 //! Waits for executions and shows their progress meanwhile.
 
-use crate::api::{Client, follow, get_execution, get_status};
+use crate::api::{Client, await_rest, follow, get_execution, get_status};
 use crate::commands::counted;
 use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
@@ -12,8 +12,8 @@ use std::io::{IsTerminal, Write, stderr};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
-use windlass_kernel::{Execution, ExecutionId};
-use windlass_views::{execution_id, status};
+use windlass_kernel::ExecutionId;
+use windlass_views::{ExecutionStatus, execution_id};
 
 /// Pause between two polls of an execution that changes all the time.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -58,16 +58,16 @@ fn wait_for_one(
             Progress::new(follower, client.flag())
         }
     };
-    let (mut version, mut news_at) = (0, Instant::now());
+    let (mut cursor, mut news_at) = (None::<String>, Instant::now());
     let mut pause = Pause::default();
     loop {
         progress.tick()?;
-        let state = progress.state();
-        if let Some(status) = pause.rest_status(client, state)? {
+        if let Some(status) = pause.rest_status(client, id, &progress)? {
             progress.end()?;
             return Ok(Waited::Rested(vec![status]));
         }
-        if std::mem::replace(&mut version, state.head.version) != version {
+        if cursor.as_deref() != progress.cursor() {
+            cursor = progress.cursor().map(str::to_owned);
             news_at = Instant::now();
         }
         if news_at.elapsed() > SILENCE_MAX {
@@ -110,7 +110,10 @@ fn wait_for_many(
             news_at = Instant::now();
             check_quarantine(&get_execution(client, ids[before])?)?;
         }
-        thread::sleep(TICK);
+        // A paused execution that does not rest yet is answered at once.
+        if await_rest(client, ids[before])?["status"] == "paused" {
+            thread::sleep(TICK);
+        }
     }
     counter.end(statuses.len());
     Ok(Waited::Rested(statuses))
@@ -125,25 +128,30 @@ fn read_statuses(client: &Client, ids: &[ExecutionId]) -> anyhow::Result<Vec<Val
 /// A pause of the execution that is waited for.
 #[derive(Debug, Default)]
 struct Pause {
-    /// Version of the execution at the last poll, and the time of that poll.
-    looked: Option<(u64, Instant)>,
+    /// Position of the execution at the last poll, and the time of that poll.
+    looked: Option<(String, Instant)>,
 }
 
 impl Pause {
     /// Returns the status of an execution that has ended or that only people can continue. The tasks of a paused one
     /// are read again, because a deadline of a sub-execution may have passed, which does not change this execution.
-    fn rest_status(&mut self, client: &Client, state: &Execution<'_>) -> anyhow::Result<Option<String>> {
-        let phase = state.phase();
-        if phase.is_ended() {
-            return Ok(Some(status(phase).to_owned()));
+    fn rest_status(
+        &mut self,
+        client: &Client,
+        id: ExecutionId,
+        progress: &Progress,
+    ) -> anyhow::Result<Option<String>> {
+        let (state, cursor) = (progress.state(), progress.cursor().unwrap_or_default());
+        if state.status.is_ended() {
+            return Ok(Some(state.status.word().to_owned()));
         }
-        let version = state.head.version;
-        let is_known = self.looked.is_some_and(|(known, at)| known == version && at.elapsed() < LOOK_AGAIN);
-        if status(phase) != "paused" || state.head.held || is_known {
+        let looked = self.looked.as_ref();
+        let is_known = looked.is_some_and(|(known, at)| known == cursor && at.elapsed() < LOOK_AGAIN);
+        if state.status != ExecutionStatus::Paused || state.held || is_known {
             return Ok(None);
         }
-        self.looked = Some((version, Instant::now()));
-        Ok(rest_of_answer(&get_status(client, state.head.id)?).map(str::to_owned))
+        self.looked = Some((cursor.to_owned(), Instant::now()));
+        Ok(rest_of_answer(&get_status(client, id)?).map(str::to_owned))
     }
 }
 

@@ -6,14 +6,17 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
+use crate::journal_pages::{JournalCursor, PageRead};
 use crate::loaded::ReadError;
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
-use crate::routes::shared::Refusals;
+use crate::routes::shared::{Refusals, wait_until};
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio::time::Instant;
 use utoipa::ToSchema;
+use windlass_kernel::Net;
 use windlass_views::{EventProjection, PublicEvent};
 
 const LIST: Paged = Paged { name: "events", usual: 100, most: 1_000 };
@@ -25,6 +28,9 @@ pub(crate) struct EventsQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
+    /// Milliseconds to wait for new events. With this parameter, pages have a cursor until the execution has ended.
+    #[param(minimum = 0, maximum = 30000)]
+    wait_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -46,22 +52,51 @@ pub(crate) async fn events(
 ) -> Result<JsonParts, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
-    let (id, limit, histories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.histories.clone());
+    let (id, limit) = (ids::execution(&id)?, LIST.limit(asked.limit)?);
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
-    let read = readers.read_in_slices(None, move |reader, page, slice| {
-        let (net, page) = match page {
-            Some(page) => page,
-            None => {
+    let (follows, until) = (asked.wait_ms.is_some(), wait_until(asked.wait_ms)?);
+    let (readers, follow) = (app.readers.of(&caller.tenant), app.hub.follow(id));
+    loop {
+        let changed = follow.next();
+        let (caller, answers, histories) = (caller.clone(), app.answers.clone(), app.histories.clone());
+        let read = readers.read_in_slices(None, move |reader, reading: &mut Option<Reading>, slice| {
+            if reading.is_none() {
                 let digest = stored_of(reader, &caller, id)?.state.head.net;
                 let net = histories.net(reader, digest)?.ok_or(ReadError::NoNet(id))?;
-                page.insert((net, histories.events.begin(id, EventProjection::new(id), from, limit)))
+                let page = histories.events.begin(id, EventProjection::new(id), from, limit);
+                *reading = Some(Reading { net, page });
             }
-        };
-        let items = histories.events.read(reader, net, page, slice)?;
-        let write =
-            |(events, next)| answers.json(&caller.tenant, &Events { events, pagination: LIST.next(next) });
-        items.map(write).transpose()
-    });
-    read.await
+            let Some(Reading { net, page }) = reading else { return Ok(None) };
+            let Some((events, next)) = histories.events.read(reader, net, page, slice)? else {
+                return Ok(None);
+            };
+            let state = page.state();
+            let (version, is_ended) = (state.head.version, state.phase().is_ended());
+            let mut pagination = LIST.next(next);
+            if follows && next.is_none() && !is_ended {
+                pagination.cursor = Some(LIST.cursor(JournalCursor::before(version)));
+            }
+            let has_news = !events.is_empty() || is_ended;
+            let answer = answers.json(&caller.tenant, &Events { events, pagination })?;
+            if let Some(Reading { page, .. }) = reading.take().filter(|_| follows && next.is_none()) {
+                histories.events.store_end(page);
+            }
+            Ok::<_, Problem>(Some((answer, has_news)))
+        });
+        let (answer, has_news) = read.await?;
+        if has_news || Instant::now() >= until {
+            return Ok(answer);
+        }
+        tokio::select! {
+            () = changed => {}
+            () = tokio::time::sleep_until(until) => {}
+            () = app.stopped() => return Ok(answer),
+        }
+    }
+}
+
+/// A page that is being read.
+struct Reading {
+    net: Arc<Net>,
+    page: PageRead<EventProjection>,
 }

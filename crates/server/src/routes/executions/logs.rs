@@ -23,9 +23,9 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_artifact::json_bytes;
 use windlass_kernel::{ExecutionId, Millis, Net, StepId};
-use windlass_protocol::{Line, Stream};
+use windlass_protocol::Line;
 use windlass_store::{Position, Reader};
-use windlass_views::{LifecycleLine, LogProjection, NodeLabel, time};
+use windlass_views::{LifecycleLine, LogLevel, LogProjection, LogStream, NodeLabel, time};
 
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 /// Chunks of the log, and lines of the journal, that are read at a time.
@@ -42,22 +42,13 @@ pub(crate) struct LogQuery {
     node_id: Option<String>,
     /// Only lines of exactly this level.
     #[param(inline)]
-    level: Option<Level>,
+    level: Option<LogLevel>,
     /// Only lines after this time.
     #[param(format = DateTime)]
     since: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
-    Debug,
-    Info,
-    Warn,
-    Error,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,7 +64,7 @@ pub(crate) struct Entry {
     id: String,
     #[schema(format = DateTime)]
     timestamp: String,
-    #[schema(value_type = Level)]
+    #[schema(value_type = LogLevel)]
     level: &'static str,
     /// Absent if the line is about the whole execution.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,12 +148,7 @@ struct LogFilter {
 
 impl LogFilter {
     fn of(asked: &LogQuery) -> Result<LogFilter, Problem> {
-        let level = asked.level.map(|level| match level {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
-        });
+        let level = asked.level.map(LogLevel::name);
         Ok(LogFilter {
             node: asked.node_id.clone(),
             level,
@@ -328,11 +314,7 @@ impl Reading {
 
     fn of_line(&self, StoredLine { step, attempt, id, line }: StoredLine) -> (Millis, Entry) {
         let (_, name) = self.label(self.net.find(&step));
-        let stream = match line.stream {
-            Stream::Out => "stdout",
-            Stream::Err => "stderr",
-            Stream::Worker => "worker",
-        };
+        let stream = LogStream::from(line.stream).name();
         let entry = Entry {
             id,
             timestamp: time(Millis(line.at)),

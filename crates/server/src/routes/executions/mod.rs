@@ -4,7 +4,6 @@ mod artifact;
 mod control;
 mod events;
 mod evidence;
-mod journal;
 pub(crate) mod key;
 mod links;
 mod list;
@@ -13,6 +12,7 @@ mod logs;
 mod manual;
 mod one;
 mod options;
+mod progress;
 mod refused;
 mod retry;
 mod retry_preview;
@@ -58,7 +58,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
         .routes(routes!(evidence::evidence))
-        .routes(routes!(journal::journal))
+        .routes(routes!(progress::progress))
         .routes(routes!(control::cancel))
         .routes(routes!(control::pause))
         .routes(routes!(control::resume))
