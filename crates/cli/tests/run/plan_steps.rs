@@ -1,7 +1,7 @@
 //! Programs of plans that do not do what they should: they ignore signals, write very much, prepare links for others, or kill
 //! the process that starts them.
 
-use crate::rig::{Place, playbook, process_of, until};
+use crate::rig::{Place, process_of, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;

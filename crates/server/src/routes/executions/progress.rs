@@ -3,7 +3,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{TAG, stored_of};
-use crate::answers::Answer;
+use crate::answers::JsonParts;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -54,7 +54,7 @@ pub(crate) async fn progress(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<ProgressQuery>,
-) -> Result<Answer, Problem> {
+) -> Result<JsonParts, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
