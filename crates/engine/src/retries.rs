@@ -132,7 +132,7 @@ fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
     for record in journal {
         let Some((run, change)) = record.event.run_change() else { continue };
         match change {
-            RunChange::Fired(step, role, _) if step == of => {
+            RunChange::Fired { step, role, .. } if step == of => {
                 let role = match role {
                     Role::Routed => FiringRole::Routed,
                     Role::Final => FiringRole::Final,
@@ -140,14 +140,14 @@ fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
                 };
                 found.push(Firing { run, role: Some(role), failed: false });
             }
-            RunChange::Skipped(step) if step == of => {
+            RunChange::Skipped(step, ..) if step == of => {
                 found.push(Firing { run, role: None, failed: false });
             }
             RunChange::Failed { handled: false, .. } => {
                 found.iter_mut().filter(|firing| firing.run == run).for_each(|firing| firing.failed = true);
             }
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
-                {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual ChildStarted
+                Returned Lost Retried Done Failed Dropped Routed AgentDecided Internal] => {}
         }
     }
     found

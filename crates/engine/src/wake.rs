@@ -246,7 +246,7 @@ impl Tally {
     pub(crate) fn count(&mut self, records: &[Record]) {
         for record in records {
             let place = match record.event.facet() {
-                Facet::Life(LifeChange::Created(_) | LifeChange::Forked) => &mut self.started,
+                Facet::Life(LifeChange::Created(_) | LifeChange::Forked(_)) => &mut self.started,
                 Facet::Life(LifeChange::Ended(Outcome::Completed)) => &mut self.completed,
                 Facet::Life(LifeChange::Ended(Outcome::Partial)) => &mut self.partial,
                 Facet::Life(LifeChange::Ended(Outcome::Failed)) => &mut self.failed,
@@ -254,7 +254,16 @@ impl Tally {
                 Facet::Run(_, RunChange::Done(_)) => &mut self.steps_done,
                 Facet::Run(_, RunChange::Failed { .. }) => &mut self.steps_failed,
                 Facet::Run(_, RunChange::Retried) => &mut self.retries,
-                any_of![Facet: Life Run Demand Internal] => continue,
+                Facet::Life(
+                    any_of![LifeChange: PauseChanged Released Patched OutcomeDecided Cleared StopAsked
+                    Restarted],
+                )
+                | Facet::Run(
+                    _,
+                    any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered
+                    AwaitingManual ChildStarted Returned Lost Dropped Routed AgentDecided Internal],
+                )
+                | any_of![Facet: Discarded Joined Internal] => continue,
             };
             *place += 1;
         }

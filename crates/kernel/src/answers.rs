@@ -2,7 +2,7 @@
 //! this code defines how they follow from records.
 
 use crate::any_of;
-use crate::event::{Demand, Event, Facet, LifeChange, Record, RunChange};
+use crate::event::{Event, Facet, Record, RunChange};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, IterationEnds, IterationFailure, Need, OpenFiring, Values};
 use crate::step_run::Role;
@@ -11,18 +11,12 @@ use std::sync::Arc;
 
 /// Returns the output that a record holds for a firing. Imported firings are numbered by their position in `Created`.
 fn find_output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
-    match record.event.facet() {
-        Facet::Run(run, RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. })
-            if run == wanted =>
-        {
-            Some(output.clone())
-        }
-        Facet::Life(LifeChange::Created(imports)) if wanted.generation() == 1 => {
-            let number = usize::try_from(wanted.number()).ok()?;
-            imports.get(number).map(|import| import.output.clone())
-        }
-        any_of![Facet: Life Run Demand Internal] => None,
+    if let Event::Created(created) = &record.event {
+        let number = usize::try_from(wanted.number()).ok().filter(|_| wanted.generation() == 1)?;
+        return created.create.imports.get(number).map(|import| import.output.clone());
     }
+    let (_, change) = record.event.run_change().filter(|(run, _)| *run == wanted)?;
+    change.output().cloned()
 }
 
 impl Values {
@@ -35,10 +29,9 @@ impl Values {
                     self.outputs.extend(found.map(|output| (*run, output)));
                 }
                 Need::Items(run) => {
-                    let found = journal.iter().rev().find_map(|record| match record.event.run_change()? {
-                        (id, RunChange::LoopStarted(items)) if id == *run => items.cloned(),
-                        _ => None,
-                    });
+                    let mut changes = journal.iter().rev().filter_map(|record| record.event.run_change());
+                    let found =
+                        changes.find_map(|(id, change)| change.items().filter(|_| id == *run).cloned());
                     self.items.extend(found.map(|items| (*run, items)));
                 }
                 Need::Results(run) => {
@@ -65,27 +58,21 @@ const FAILURES_READ_MAX: usize = 10_000;
 impl IterationEnds {
     /// Adds the next record since the loop of the run `of` began.
     pub fn note(&mut self, of: RunId, record: &Record) {
-        match &record.event {
-            Event::Fired { run, step, path, role, .. } if !path.0.is_empty() => {
-                let own = matches!(role, Role::Iteration { of: around, .. } if *around == of);
-                let attempt = 1;
-                self.open.insert(*run, OpenFiring { step: *step, path: path.clone(), attempt, own });
-            }
-            Event::Offered { run, attempt, .. } | Event::ChildStarted { run, attempt, .. } => {
-                self.open.entry(*run).and_modify(|firing| firing.attempt = *attempt);
-            }
-            event => event.run_change().into_iter().for_each(|(run, change)| self.note_end(of, run, change)),
-        }
-    }
-
-    fn note_end(&mut self, of: RunId, run: RunId, change: RunChange<'_>) {
+        let Some((run, change)) = record.event.run_change() else { return };
         match change {
+            RunChange::Fired { step, path, role, .. } if !path.0.is_empty() => {
+                let own = matches!(role, Role::Iteration { of: around, .. } if *around == of);
+                self.open.insert(run, OpenFiring { step, path: path.clone(), attempt: 1, own });
+            }
+            RunChange::Offered(_, attempt, _) | RunChange::ChildStarted { attempt, .. } => {
+                self.open.entry(run).and_modify(|firing| firing.attempt = attempt);
+            }
             RunChange::Done(output) => {
                 let ended = self.open.remove(&run).filter(|firing| firing.own);
                 let index = ended.and_then(|firing| firing.path.index());
                 self.outputs.extend(index.map(|index| (index, output.clone())));
             }
-            RunChange::IterationEnded(index, Some(output)) if run == of => {
+            RunChange::IterationEnded { index, output: Some(output), .. } if run == of => {
                 self.outputs.insert(index, output.clone());
             }
             RunChange::Failed { failure, handled, .. } => {
@@ -96,7 +83,8 @@ impl IterationEnds {
                     self.failures.push(IterationFailure { step, path, attempt, failure: failure.clone() });
                 }
             }
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Dropped Routed] => {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed AwaitingManual Returned Lost Retried
+                Dropped Routed AgentDecided Internal] => {}
         }
     }
 }
@@ -108,7 +96,7 @@ fn find_answer(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
         journal.iter().filter_map(Record::answer).find(|(at, _)| *at == key).map(|(_, answer)| answer)?;
     let by_child = journal.iter().any(|record| {
         matches!(record.event.facet(),
-            Facet::Demand(Demand::StartChild { run: r, fence: f, .. }) if r == run && f == fence)
+            Facet::Run(r, RunChange::ChildStarted { fence: f, .. }) if r == run && f == fence)
     });
     Some(if by_child { Answer::Child } else { found })
 }

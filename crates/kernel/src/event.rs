@@ -2,7 +2,7 @@
 //! merged context keys), so that `evolve` evaluates nothing (R3).
 //!
 //! Readers that follow one aspect of a journal do not match on events but on their facets. A new event gets its facets
-//! here, once; `evolve` and the timeline of crate `views` are the folds that need every event.
+//! here, once; only `evolve` and the timeline of crate `views` need every event.
 
 use crate::aside::{ReferenceFields, source_of};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
@@ -296,66 +296,83 @@ pub enum Event {
 pub enum Facet<'e> {
     Life(LifeChange<'e>),
     Run(RunId, RunChange<'e>),
-    Demand(Demand<'e>),
-    /// The event matters to the state only.
+    Discarded(TokenId),
+    /// One token replaced those that waited at a join step.
+    Joined(StepId, &'e [TokenId], TokenId, &'e Args),
+    /// The event matters to the state only, and a retry does not take it over.
     Internal,
 }
 
 /// A change in the life of the whole execution.
 #[derive(Debug, Clone, Copy)]
 pub enum LifeChange<'e> {
-    /// The execution begins, with results of an earlier execution.
-    Created(&'e [Import]),
-    Forked,
+    /// The execution begins, possibly with results of an earlier execution.
+    Created(&'e Created),
+    Forked(&'e Fork),
     /// A hold or a pause began, or a pause ended.
     PauseChanged,
     Released,
+    Patched,
     OutcomeDecided,
     Cleared(&'e Cleared),
+    /// Leases and children that have to stop.
+    StopAsked(&'e [(RunId, Fence)], &'e [ExecutionId]),
     Ended(Outcome),
-    Restarted,
+    /// The execution starts again, with this generation.
+    Restarted(u32),
 }
 
-/// A change of a step-run that its results or its end follow from.
+/// A change of a step-run.
 #[derive(Debug, Clone, Copy)]
 pub enum RunChange<'e> {
-    Fired(StepId, &'e Role, &'e Args),
-    Skipped(StepId),
+    Fired {
+        step: StepId,
+        path: &'e Path,
+        token: Option<TokenId>,
+        role: &'e Role,
+        args: &'e Args,
+    },
+    Skipped(StepId, &'e Path, TokenId, SkipReason),
     /// A loop began, with its items.
     LoopStarted(Option<&'e Arc<Value>>),
-    /// An iteration of a body with several steps ended, by its number and its collected output.
-    IterationEnded(u32, Option<&'e Arc<Value>>),
-    Retried,
-    Done(&'e Arc<Value>),
-    Failed {
-        failure: &'e Failure,
-        handled: bool,
+    /// An iteration of a body with several steps ended, with its collected output.
+    IterationEnded {
+        index: u32,
+        failed: bool,
         output: Option<&'e Arc<Value>>,
-        /// The output, if expressions read it under the name of the step.
-        partial: Option<&'e Arc<Value>>,
     },
-    Dropped,
-    Routed(StepId, &'e [Emission], BranchEnd),
-}
-
-/// Action that an event demands from outside its execution. All but `Stop` open a fence.
-#[derive(Debug, Clone, Copy)]
-pub enum Demand<'e> {
-    Offer(RunId, Fence),
-    AskPerson(Fence),
-    StartChild {
-        run: RunId,
+    Delayed,
+    /// A worker may take the attempt of this number, which reads these firings.
+    Offered(Fence, u32, &'e [(StepId, RunId)]),
+    AwaitingManual(Fence),
+    ChildStarted {
         fence: Fence,
+        attempt: u32,
         child: ExecutionId,
         definition: &'e Arc<Value>,
         inputs: &'e Arc<Value>,
         /// The ended child that the new one takes over from.
         continues: Option<ExecutionId>,
     },
-    Stop {
-        leases: &'e [(RunId, Fence)],
-        children: &'e [ExecutionId],
+    /// The child of a pipeline ended, with its result.
+    Returned(&'e Value),
+    Lost,
+    Retried,
+    Done(&'e Arc<Value>),
+    Failed {
+        failure: &'e Failure,
+        handled: bool,
+        deferred: bool,
+        output: Option<&'e Arc<Value>>,
+        /// The output, if expressions read it under the name of the step.
+        partial: Option<&'e Arc<Value>>,
     },
+    Dropped(Gone),
+    Routed(StepId, &'e Path, &'e [Emission], BranchEnd),
+    AgentDecided(&'e str, &'e AgentDecision),
+    /// The change matters to the state of the step-run only, and names no step and no token. A retry that continues the
+    /// step-run takes it over.
+    Internal,
 }
 
 impl Event {
@@ -363,76 +380,70 @@ impl Event {
     #[must_use]
     pub fn facet(&self) -> Facet<'_> {
         match self {
-            Event::Created(created) => Facet::Life(LifeChange::Created(&created.create.imports)),
-            Event::Forked(_) => Facet::Life(LifeChange::Forked),
-            Event::Held { .. } | Event::Paused { .. } | Event::Resumed { .. } => {
-                Facet::Life(LifeChange::PauseChanged)
-            }
+            Event::Created(created) => Facet::Life(LifeChange::Created(created)),
+            Event::Forked(fork) => Facet::Life(LifeChange::Forked(fork)),
+            any_of![Event: Held Paused Resumed] => Facet::Life(LifeChange::PauseChanged),
             Event::Released { .. } => Facet::Life(LifeChange::Released),
+            Event::Patched { .. } => Facet::Life(LifeChange::Patched),
             Event::Draining { .. } => Facet::Life(LifeChange::OutcomeDecided),
             Event::Cleared(cleared) => Facet::Life(LifeChange::Cleared(cleared)),
+            Event::StopAsked { leases, children } => Facet::Life(LifeChange::StopAsked(leases, children)),
             Event::Ended { outcome, .. } => Facet::Life(LifeChange::Ended(*outcome)),
-            Event::Restarted { .. } => Facet::Life(LifeChange::Restarted),
-            Event::Fired { run, step, role, args, .. } => {
-                Facet::Run(*run, RunChange::Fired(*step, role, args))
+            Event::Restarted { generation, .. } => Facet::Life(LifeChange::Restarted(*generation)),
+            Event::Discarded { token } => Facet::Discarded(*token),
+            Event::Joined { step, tokens, token, args } => Facet::Joined(*step, tokens, *token, args),
+            any_of![Event: Assigned TimeCame Started Compensating Finalizing Continued Denied Admitted
+                NotCompensated] => Facet::Internal,
+            &Event::Fired { run, step, ref path, token, ref role, ref args } => {
+                Facet::Run(run, RunChange::Fired { step, path, token, role, args })
             }
-            Event::Skipped { run, step, .. } => Facet::Run(*run, RunChange::Skipped(*step)),
+            Event::Skipped { run, step, path, token, reason } => {
+                Facet::Run(*run, RunChange::Skipped(*step, path, *token, *reason))
+            }
             Event::LoopStarted { run, items, .. } => Facet::Run(*run, RunChange::LoopStarted(items.as_ref())),
-            Event::IterationEnded { run, index, output, .. } => {
-                Facet::Run(*run, RunChange::IterationEnded(*index, output.as_ref()))
+            &Event::IterationEnded { run, index, failed, ref output, .. } => {
+                Facet::Run(run, RunChange::IterationEnded { index, failed, output: output.as_ref() })
             }
+            Event::Delayed { run, .. } => Facet::Run(*run, RunChange::Delayed),
+            Event::Offered { run, fence, attempt, reads } => {
+                Facet::Run(*run, RunChange::Offered(*fence, *attempt, reads))
+            }
+            Event::AwaitingManual { run, fence, .. } => Facet::Run(*run, RunChange::AwaitingManual(*fence)),
+            &Event::ChildStarted {
+                run,
+                fence,
+                attempt,
+                child,
+                ref definition,
+                ref inputs,
+                continues,
+                ..
+            } => {
+                let change = RunChange::ChildStarted { fence, attempt, child, definition, inputs, continues };
+                Facet::Run(run, change)
+            }
+            Event::Returned { run, cursor, .. } => Facet::Run(*run, RunChange::Returned(cursor)),
+            Event::Lost { run, .. } => Facet::Run(*run, RunChange::Lost),
             Event::RetryScheduled { run, .. } => Facet::Run(*run, RunChange::Retried),
             Event::Done { run, output, .. } => Facet::Run(*run, RunChange::Done(output)),
-            Event::Failed { run, failure, handled, output, partial, .. } => {
-                let (handled, output) = (*handled, output.as_ref());
-                let partial = output.filter(|_| *partial);
-                Facet::Run(*run, RunChange::Failed { failure, handled, output, partial })
+            &Event::Failed { run, ref failure, handled, deferred, ref output, partial, .. } => {
+                let output = output.as_ref();
+                let partial = output.filter(|_| partial);
+                Facet::Run(run, RunChange::Failed { failure, handled, deferred, output, partial })
             }
-            Event::Dropped { run, .. } => Facet::Run(*run, RunChange::Dropped),
-            Event::Routed { run, step, emitted, end, .. } => {
-                Facet::Run(*run, RunChange::Routed(*step, emitted, *end))
+            Event::Dropped { run, how, .. } => Facet::Run(*run, RunChange::Dropped(*how)),
+            Event::Routed { run, step, path, emitted, end } => {
+                Facet::Run(*run, RunChange::Routed(*step, path, emitted, *end))
             }
-            Event::Offered { run, fence, .. } => Facet::Demand(Demand::Offer(*run, *fence)),
-            Event::AwaitingManual { fence, .. } => Facet::Demand(Demand::AskPerson(*fence)),
-            &Event::ChildStarted { run, fence, child, ref definition, ref inputs, continues, .. } => {
-                Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs, continues })
+            Event::AgentDecided { run, call, decision } => {
+                Facet::Run(*run, RunChange::AgentDecided(call, decision))
             }
-            Event::StopAsked { leases, children } => Facet::Demand(Demand::Stop { leases, children }),
-            any_of![Event: Assigned TimeCame Started Compensating Finalizing Continued Denied Admitted Discarded
-                Joined Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched ChildPaused Returned
-                NotCompensated AgentDecided] => Facet::Internal,
-        }
-    }
-
-    /// Returns the step-run that the event belongs to.
-    #[must_use]
-    pub fn run(&self) -> Option<RunId> {
-        match self {
-            Event::Fired { run, .. }
-            | Event::Waiting { run, .. }
+            Event::Waiting { run, .. }
             | Event::Woken { run }
-            | Event::Delayed { run, .. }
-            | Event::Offered { run, .. }
-            | Event::Lost { run, .. }
-            | Event::RetryScheduled { run, .. }
             | Event::Yielded { run, .. }
-            | Event::AwaitingManual { run, .. }
             | Event::CompletedManually { run, .. }
-            | Event::Done { run, .. }
-            | Event::Failed { run, .. }
-            | Event::Dropped { run, .. }
-            | Event::LoopStarted { run, .. }
             | Event::IterationStarted { run, .. }
-            | Event::IterationEnded { run, .. }
-            | Event::ChildStarted { run, .. }
-            | Event::ChildPaused { run, .. }
-            | Event::Returned { run, .. }
-            | Event::AgentDecided { run, .. }
-            | Event::Skipped { run, .. }
-            | Event::Routed { run, .. } => Some(*run),
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Patched
-                NotCompensated Forked] => None,
+            | Event::ChildPaused { run, .. } => Facet::Run(*run, RunChange::Internal),
         }
     }
 
@@ -497,6 +508,27 @@ impl Event {
                 AgentDecided] => {}
         }
         fields.0
+    }
+}
+
+impl<'e> RunChange<'e> {
+    /// Returns the output that expressions read under the name of the step.
+    #[inline]
+    #[must_use]
+    pub fn output(self) -> Option<&'e Arc<Value>> {
+        match self {
+            RunChange::Done(output) => Some(output),
+            RunChange::Failed { partial, .. } => partial,
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual ChildStarted
+                Returned Lost Retried Dropped Routed AgentDecided Internal] => None,
+        }
+    }
+
+    /// Returns the items of a loop that begins.
+    #[inline]
+    #[must_use]
+    pub fn items(self) -> Option<&'e Arc<Value>> {
+        if let RunChange::LoopStarted(items) = self { items } else { None }
     }
 }
 

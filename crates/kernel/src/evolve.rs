@@ -39,7 +39,7 @@ pub fn replay<'r>(
 
 fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
     if record.at < state.head.at {
-        return Err(format!("time decreases from {:?} to {:?} (K12)", state.head.at, record.at));
+        return Err(format!("time decreases from {} to {} (K12)", state.head.at.0, record.at.0));
     }
     if state.head.phase.is_ended() {
         return Err("the execution has ended (K2)".into());

@@ -415,19 +415,13 @@ impl<'b> Execution<'b> {
     #[must_use]
     pub fn timeout_of(net: &Net, run: &StepRun) -> Option<u64> {
         let step = net.step(run.step);
-        match (&run.role, &step.compensation) {
-            (Role::Hook { .. }, Some(hook)) => hook.timeout_ms,
-            _ => step.timeout_ms,
-        }
+        run.hook(step).map_or(step.timeout_ms, |hook| hook.timeout_ms)
     }
 
     /// Returns the work of a step-run: that of its step, or that of the compensation hook.
     #[must_use]
     pub fn work_of<'n>(net: &'n Net, run: &StepRun) -> &'n Work {
         let step = net.step(run.step);
-        match (&run.role, &step.compensation) {
-            (Role::Hook { .. }, Some(hook)) => &hook.work,
-            _ => &step.work,
-        }
+        run.hook(step).map_or(&step.work, |hook| &hook.work)
     }
 }

@@ -1,7 +1,7 @@
 //! The firings of an execution as the summary for its final step lists them: a fold of the journal with bounded memory.
 
 use crate::any_of;
-use crate::event::{Event, Gone, Record};
+use crate::event::{Facet, Gone, LifeChange, Record, RunChange};
 use crate::ids::{ExecutionId, Path, RunId, StepId};
 use crate::net::Net;
 use crate::step_run::Role;
@@ -73,40 +73,45 @@ struct FailedFiring {
 impl Firings {
     /// Adds the next record of the journal.
     pub fn note(&mut self, record: &Record) {
-        match &record.event {
-            Event::Created(created) => {
+        match record.event.facet() {
+            Facet::Run(run, change) => self.note_run(run, change),
+            Facet::Life(LifeChange::Created(created)) => {
                 for (import, run) in created.create.imports.iter().zip(1..) {
                     self.fire(RunId(run), import.step, &Path::default(), &Role::Routed);
                     self.end(RunId(run), "completed", Some(&import.output));
                 }
             }
-            Event::Restarted { .. } => *self = Firings::default(),
-            Event::Fired { run, step, path, role, .. } => self.fire(*run, *step, path, role),
-            Event::Skipped { run, step, path, .. } => {
-                self.fire(*run, *step, path, &Role::Routed);
-                self.end(*run, "skipped", None);
-            }
-            Event::Offered { run, attempt, .. } => self.begin(*run, *attempt, None),
-            Event::ChildStarted { run, attempt, child, .. } => self.begin(*run, *attempt, Some(*child)),
-            Event::Delayed { run, .. }
-            | Event::LoopStarted { run, .. }
-            | Event::AwaitingManual { run, .. } => {
-                let attempt = self.live.get(run).map_or(1, |firing| firing.attempt.max(1));
-                self.begin(*run, attempt, None);
-            }
-            Event::Done { run, output, .. } => self.end(*run, "completed", Some(output)),
-            Event::Failed { run, failure, handled, deferred, output, .. } => {
-                self.fail(*run, failure, *handled || *deferred, *deferred);
-                self.end(*run, "failed", output.as_ref());
-            }
-            Event::Dropped { run, how, .. } => self.remove(*run, *how),
-            Event::Cleared(cleared) => {
+            Facet::Life(LifeChange::Restarted(_)) => *self = Firings::default(),
+            Facet::Life(LifeChange::Cleared(cleared)) => {
                 cleared.dropped.iter().for_each(|(run, _, how)| self.remove(*run, *how));
             }
-            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining StopAsked Compensating
-                Finalizing Ended Continued Routed Denied Admitted Discarded Joined Waiting Woken Lost RetryScheduled Yielded
-                CompletedManually IterationStarted IterationEnded Patched ChildPaused Returned NotCompensated
-                AgentDecided Forked] => {}
+            Facet::Life(
+                any_of![LifeChange: Forked PauseChanged Released Patched OutcomeDecided StopAsked Ended],
+            )
+            | any_of![Facet: Discarded Joined Internal] => {}
+        }
+    }
+
+    fn note_run(&mut self, run: RunId, change: RunChange<'_>) {
+        match change {
+            RunChange::Fired { step, path, role, .. } => self.fire(run, step, path, role),
+            RunChange::Skipped(step, path, ..) => {
+                self.fire(run, step, path, &Role::Routed);
+                self.end(run, "skipped", None);
+            }
+            RunChange::Offered(_, attempt, _) => self.begin(run, attempt, None),
+            RunChange::ChildStarted { attempt, child, .. } => self.begin(run, attempt, Some(child)),
+            any_of![RunChange: Delayed LoopStarted AwaitingManual] => {
+                let attempt = self.live.get(&run).map_or(1, |firing| firing.attempt.max(1));
+                self.begin(run, attempt, None);
+            }
+            RunChange::Done(output) => self.end(run, "completed", Some(output)),
+            RunChange::Failed { failure, handled, deferred, output, .. } => {
+                self.fail(run, failure, handled || deferred, deferred);
+                self.end(run, "failed", output);
+            }
+            RunChange::Dropped(how) => self.remove(run, how),
+            any_of![RunChange: IterationEnded Returned Lost Retried Routed AgentDecided Internal] => {}
         }
     }
 

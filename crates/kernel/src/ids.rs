@@ -92,6 +92,12 @@ macro_rules! generational {
                 Self(self.0 + 1)
             }
         }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
     };
 }
 

@@ -5,6 +5,8 @@
 //! a whole journal. The kernel has no IO, clock, randomness or threads: time, random bits and loaded values are
 //! passed in with the input, so the same inputs always produce the same journal (K6).
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod answers;
 mod aside;
 mod carry;
@@ -29,9 +31,9 @@ pub use changes::{Change, Changes, Delta};
 pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};
 pub use event::{
-    AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Demand, Emission, Event, Facet, Fork, Gone,
-    Import, LifeChange, ManualNote, ManualOutcome, NoteEffect, Parent, PauseReason, Record, RunChange,
-    SkipReason, StartWhen, Times, TokenValue,
+    AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Emission, Event, Facet, Fork, Gone, Import,
+    LifeChange, ManualNote, ManualOutcome, NoteEffect, Parent, PauseReason, Record, RunChange, SkipReason,
+    StartWhen, Times, TokenValue,
 };
 pub use evolve::{evolve, replay};
 pub use execution::{

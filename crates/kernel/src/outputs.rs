@@ -54,19 +54,28 @@ impl<R> Outputs<R> {
     /// Adds the next record. `keep` is called with each result and its index among the results of the record.
     pub fn note_with(&mut self, record: &Record, keep: &mut dyn FnMut(usize, &Arc<Value>) -> R) {
         match record.event.facet() {
-            Facet::Life(LifeChange::Restarted) => self.results.clear(),
-            Facet::Life(LifeChange::Created(imports)) => {
-                let imports = imports.iter().enumerate();
+            Facet::Life(LifeChange::Restarted(_)) => self.results.clear(),
+            Facet::Life(LifeChange::Created(created)) => {
+                let imports = created.create.imports.iter().enumerate();
                 self.results.extend(imports.map(|(at, import)| (import.step, keep(at, &import.output))));
             }
-            Facet::Run(run, RunChange::Fired(step, Role::Routed | Role::Final, _)) => {
+            Facet::Run(run, RunChange::Fired { step, role: Role::Routed | Role::Final, .. }) => {
                 self.fired.insert(run, step);
             }
             Facet::Run(run, RunChange::Done(output)) => {
                 self.results.extend(self.fired.remove(&run).map(|step| (step, keep(0, output))));
             }
-            Facet::Run(_, RunChange::Routed(step, _, BranchEnd::Well)) => drop(self.ends.insert(step)),
-            any_of![Facet: Life Run Demand Internal] => {}
+            Facet::Run(_, RunChange::Routed(step, _, _, BranchEnd::Well)) => drop(self.ends.insert(step)),
+            Facet::Life(
+                any_of![LifeChange: Forked PauseChanged Released Patched OutcomeDecided Cleared StopAsked
+                Ended],
+            )
+            | Facet::Run(
+                _,
+                any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual
+                ChildStarted Returned Lost Retried Failed Dropped Routed AgentDecided Internal],
+            )
+            | any_of![Facet: Discarded Joined Internal] => {}
         }
     }
 

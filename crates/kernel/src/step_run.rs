@@ -3,6 +3,7 @@
 use crate::any_of;
 use crate::context::Context;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId};
+use crate::net::{Hook, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -70,6 +71,11 @@ impl StepRun {
             decided,
             continues,
         }
+    }
+
+    /// Returns the compensation hook that the step-run performs, if it performs one.
+    pub(crate) fn hook<'s>(&self, step: &'s Step) -> Option<&'s Hook> {
+        step.compensation.as_ref().filter(|_| matches!(self.role, Role::Hook { .. }))
     }
 }
 
@@ -191,6 +197,16 @@ pub enum Signal {
 }
 
 impl RunState {
+    pub(crate) fn as_loop(&self) -> Option<&LoopState> {
+        if let RunState::Looping(repeat) = self { Some(repeat) } else { None }
+    }
+
+    /// Returns the child that the step-run waits for, with its fence.
+    #[must_use]
+    pub fn child(&self) -> Option<(Fence, ExecutionId)> {
+        if let RunState::Child { fence, child, .. } = self { Some((*fence, *child)) } else { None }
+    }
+
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

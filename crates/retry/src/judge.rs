@@ -130,10 +130,8 @@ impl<'p> Judge<'p> {
         match &firing.role {
             Role::Final | Role::Hook { .. } => return Some(Verdict::Dropped),
             Role::Tool { agent, .. } => {
-                return Some(match self.verdict(*agent) {
-                    Verdict::Kept => Verdict::Kept,
-                    _ => self.follows(*agent),
-                });
+                let is_kept = self.verdict(*agent) == Verdict::Kept;
+                return Some(if is_kept { Verdict::Kept } else { self.follows(*agent) });
             }
             Role::Iteration { .. } | Role::Routed => {}
         }
@@ -147,13 +145,15 @@ impl<'p> Judge<'p> {
                 }
             }
         }
-        match (&firing.role, self.old.policy().join) {
-            (Role::Routed, Join::Each) => {
+        if firing.role != Role::Routed {
+            return None;
+        }
+        match self.old.policy().join {
+            Join::Each => {
                 let repeated = self.past.origins(firing).find(|run| self.verdict(*run) != Verdict::Kept);
                 repeated.map(|run| self.follows(run)).or_else(|| self.judge_join(firing.step))
             }
-            (Role::Routed, _) => self.judge_predecessors(firing),
-            _ => None,
+            Join::All | Join::AnyLive => self.judge_predecessors(firing),
         }
     }
 
@@ -221,13 +221,12 @@ impl<'p> Judge<'p> {
                 .any(|inside| inside.end == FiringEnd::Done && self.is_inside(inside, run, firing));
             return if has_work { Verdict::Resumed } else { Verdict::Again(reason) };
         };
-        let is_whole = !matches!(firing.role, Role::Iteration { .. });
-        match firing.child {
-            _ if firing.is_loop && is_whole && old.repeat == new.repeat => Verdict::Resumed,
-            _ if firing.is_loop && is_whole => Verdict::Again(RepeatReason::Changed),
-            Some((child, record)) if old.work == new.work => Verdict::Continued(child, record),
-            _ => Verdict::Again(reason),
+        if firing.is_loop && !matches!(firing.role, Role::Iteration { .. }) {
+            let is_same = old.repeat == new.repeat;
+            return if is_same { Verdict::Resumed } else { Verdict::Again(RepeatReason::Changed) };
         }
+        let child = firing.child.filter(|_| old.work == new.work);
+        child.map_or(Verdict::Again(reason), |(child, record)| Verdict::Continued(child, record))
     }
 
     /// Returns whether a firing belongs to an iteration of a loop, at any depth.
@@ -239,13 +238,17 @@ impl<'p> Judge<'p> {
 
     /// Refuses a step that ran and that the new definition does not have in the same place.
     fn check_taken(&mut self, firing: &Firing, verdict: Verdict) {
-        let lost = match (verdict, self.steps[firing.step.index()]) {
-            (Verdict::Again(_) | Verdict::Dropped, _) => return,
-            (_, None) if firing.end == FiringEnd::Skipped => return,
-            (_, None) => RefusedStep::Removed,
-            (_, Some(new)) if !self.is_same_place(firing.step, new) => RefusedStep::Moved,
-            (Verdict::Kept, Some(_)) if self.is_rerouted(firing) => RefusedStep::Rerouted,
-            _ => return,
+        let is_kept = match verdict {
+            Verdict::Again(_) | Verdict::Dropped => return,
+            Verdict::Kept => true,
+            Verdict::Resumed | Verdict::Continued(..) => false,
+        };
+        let lost = match self.steps[firing.step.index()] {
+            None if firing.end == FiringEnd::Skipped => return,
+            None => RefusedStep::Removed,
+            Some(new) if !self.is_same_place(firing.step, new) => RefusedStep::Moved,
+            Some(_) if is_kept && self.is_rerouted(firing) => RefusedStep::Rerouted,
+            Some(_) => return,
         };
         self.refused.entry(firing.step).or_insert(lost);
     }

@@ -3,6 +3,8 @@
 //! journal begins with the records that were taken over, and `Forked` is the first record of its own. Everything is pure:
 //! the kernel replays the records that a plan rewrites, and decides what follows them.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod judge;
 mod past;
 mod rewrite;
@@ -14,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
-    Args, Decision, Event, ExecutionId, Given, Net, NewExecution, Outcome, Path, Phase, Record, Rejected,
-    Role, RunId, StepId, TakenOver,
+    Args, Decision, ExecutionId, Facet, Given, LifeChange, Net, NewExecution, Outcome, Path, Phase, Record,
+    Rejected, Role, RunChange, RunId, StepId, TakenOver, any_of,
 };
 
 /// Point at which a retry begins, if a caller names one. Numbers are those of the ended execution.
@@ -91,15 +93,16 @@ impl RetryPlan {
 
 /// Rejects an execution that has not ended, and one that completed unless the retry names where it begins.
 pub fn can_be_retried(journal: &[Record], from: Option<RetryPoint>) -> Result<(), Rejected> {
-    match journal.last().map(|record| &record.event) {
-        Some(Event::Ended { outcome: Outcome::Completed, .. }) if from.is_none() => {
-            let why = "only a failed, partial or cancelled execution can be retried as a whole; name a step to \
-                       run a completed one again from there";
-            Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why })
-        }
-        Some(Event::Ended { .. }) => Ok(()),
-        _ => Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
+    let last = journal.last().map(|record| record.event.facet());
+    let Some(Facet::Life(LifeChange::Ended(outcome))) = last else {
+        return Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" });
+    };
+    if outcome == Outcome::Completed && from.is_none() {
+        let why = "only a failed, partial or cancelled execution can be retried as a whole; name a step to \
+                   run a completed one again from there";
+        return Err(Rejected::Conflict { phase: Phase::Ended(outcome), why });
     }
+    Ok(())
 }
 
 /// Decides for every firing of an ended execution whether a retry under `new` takes it over. Completed firings are
@@ -156,15 +159,13 @@ fn take_over(judge: &Judge<'_>, rewritten: Rewritten, journal: &[Record]) -> Tak
     let mut found: BTreeMap<RunId, (Args, Option<Arc<Value>>)> =
         unrouted.into_iter().map(|run| (run, (None, None))).collect();
     let journal = if found.is_empty() { &[] } else { journal };
-    for record in journal {
-        match &record.event {
-            Event::Fired { run, args, .. } => {
-                found.entry(*run).and_modify(|found| found.0.clone_from(args));
-            }
-            Event::Done { run, output, .. } => {
-                found.entry(*run).and_modify(|found| found.1 = Some(output.clone()));
-            }
-            _ => {}
+    for (run, change) in journal.iter().filter_map(|record| record.event.run_change()) {
+        let Some((found_args, found_output)) = found.get_mut(&run) else { continue };
+        match change {
+            RunChange::Fired { args, .. } => found_args.clone_from(args),
+            RunChange::Done(output) => *found_output = Some(output.clone()),
+            any_of![RunChange: Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual ChildStarted Returned
+                Lost Retried Failed Dropped Routed AgentDecided Internal] => {}
         }
     }
     let unrouted = found.into_iter().filter_map(|(run, (args, output))| {

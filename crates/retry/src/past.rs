@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Join;
 use windlass_kernel::{
-    BranchEnd, Created, Event, Execution, ExecutionId, Illegal, Import, Net, Outcome, Path, Record, Role,
-    RunId, StepId, TokenId, any_of, evolve,
+    BranchEnd, Created, Event, Execution, ExecutionId, Facet, Illegal, Import, LifeChange, Net, Outcome,
+    Path, Record, Role, RunChange, RunId, StepId, TokenId, any_of, evolve,
 };
 
 /// End of a firing.
@@ -58,9 +58,9 @@ pub(crate) struct Past {
 
 /// Replaces the imports of a creation, which older releases stored, by records of the same meaning.
 pub(crate) fn expand_imports(journal: &[Record]) -> Option<Vec<Record>> {
-    match &journal.first()?.event {
-        Event::Created(created) if !created.create.imports.is_empty() => {}
-        _ => return None,
+    let Event::Created(created) = &journal.first()?.event else { return None };
+    if created.create.imports.is_empty() {
+        return None;
     }
     let mut records = Vec::with_capacity(journal.len());
     for record in journal {
@@ -108,51 +108,59 @@ impl Past {
         for record in journal {
             let before = state.head.next_token;
             evolve(&mut state, net, record)?;
-            if let Event::Routed { run, .. } = &record.event {
+            if let Some((run, RunChange::Routed(..))) = record.event.run_change() {
                 let tokens = (before.0..state.head.next_token.0).map(TokenId);
-                self.emitters.extend(tokens.zip(0..).map(|(token, place)| (token, (*run, place))));
+                self.emitters.extend(tokens.zip(0..).map(|(token, place)| (token, (run, place))));
             }
         }
         Ok(())
     }
 
     fn observe(&mut self, number: usize, event: &Event) {
-        match event {
-            Event::Fired { run, step, path, token, role, .. } => {
-                self.add(*run, *step, path, role.clone(), *token, FiringEnd::Open);
+        match event.facet() {
+            Facet::Run(run, change) => self.observe_run(number, run, change),
+            Facet::Life(LifeChange::Restarted(generation)) => {
+                *self = Past { first: number, generation, ..Past::default() };
             }
-            Event::Skipped { run, step, path, token, .. } => {
-                self.add(*run, *step, path, Role::Routed, Some(*token), FiringEnd::Skipped);
+            Facet::Life(LifeChange::Forked(fork)) => self.generation = fork.generation,
+            Facet::Joined(_, tokens, token, _) => drop(self.joined.insert(token, tokens.to_vec())),
+            Facet::Life(
+                any_of![LifeChange: Created PauseChanged Released Patched OutcomeDecided Cleared StopAsked
+                Ended],
+            )
+            | any_of![Facet: Discarded Internal] => {}
+        }
+    }
+
+    fn observe_run(&mut self, number: usize, run: RunId, change: RunChange<'_>) {
+        match change {
+            RunChange::Fired { step, path, token, role, .. } => {
+                self.add(run, step, path, role.clone(), token, FiringEnd::Open);
             }
-            Event::Done { run, .. } => self.end(*run, FiringEnd::Done),
-            Event::Failed { run, handled, .. } => {
-                self.end(*run, if *handled { FiringEnd::Handled } else { FiringEnd::Failed });
+            RunChange::Skipped(step, path, token, _) => {
+                self.add(run, step, path, Role::Routed, Some(token), FiringEnd::Skipped);
             }
-            Event::ChildStarted { run, child, .. } => self.set_child(*run, Some((*child, number))),
-            Event::RetryScheduled { run, .. } => self.set_child(*run, None),
-            Event::Returned { run, cursor, .. } => {
+            RunChange::Done(_) => self.end(run, FiringEnd::Done),
+            RunChange::Failed { handled: true, .. } => self.end(run, FiringEnd::Handled),
+            RunChange::Failed { handled: false, .. } => self.end(run, FiringEnd::Failed),
+            RunChange::ChildStarted { child, .. } => self.set_child(run, Some((child, number))),
+            RunChange::Retried => self.set_child(run, None),
+            RunChange::Returned(cursor) => {
                 let status = serde_json::from_value(cursor["child"]["status"].clone());
                 if matches!(status, Ok(Outcome::Completed | Outcome::Partial)) {
-                    self.set_child(*run, None);
+                    self.set_child(run, None);
                 }
             }
-            Event::LoopStarted { run, .. } => {
-                if let Some(firing) = self.firings.get_mut(run) {
+            RunChange::LoopStarted(_) => {
+                if let Some(firing) = self.firings.get_mut(&run) {
                     firing.is_loop = true;
                 }
             }
-            Event::IterationEnded { run, index, failed: false, .. } => {
-                self.succeeded.insert((*run, *index));
+            RunChange::IterationEnded { index, failed: false, .. } => {
+                self.succeeded.insert((run, index));
             }
-            Event::Restarted { generation, .. } => {
-                *self = Past { first: number, generation: *generation, ..Past::default() };
-            }
-            Event::Joined { token, tokens, .. } => drop(self.joined.insert(*token, tokens.clone())),
-            Event::Forked(fork) => self.generation = fork.generation,
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Continued Denied Admitted Discarded Routed Waiting Woken Delayed Offered
-                Lost Yielded AwaitingManual CompletedManually Dropped IterationStarted IterationEnded Patched
-                ChildPaused NotCompensated AgentDecided] => {}
+            any_of![RunChange: IterationEnded Delayed Offered AwaitingManual Lost Dropped Routed AgentDecided
+                Internal] => {}
         }
     }
 

@@ -5,8 +5,8 @@ use crate::past::FiringEnd;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Join;
 use windlass_kernel::{
-    AgentDecision, Args, BranchEnd, Created, Event, Execution, Illegal, Record, Role, RunId, StartWhen,
-    StepId, TokenId, any_of, evolve,
+    AgentDecision, Args, BranchEnd, Created, Event, Execution, Facet, Illegal, LifeChange, Record, Role,
+    RunChange, RunId, StartWhen, StepId, TokenId, any_of, evolve,
 };
 
 /// Records that a retry takes over, and the state after them.
@@ -50,23 +50,23 @@ struct Rewriter<'j, 'p> {
 
 impl Rewriter<'_, '_> {
     fn take(&mut self, record: &Record, number: usize) -> Result<(), Illegal> {
-        let is_created = matches!(record.event, Event::Created(_));
+        let taken = record.event.facet();
+        let is_created = matches!(taken, Facet::Life(LifeChange::Created(_)));
         if number < self.judge.past.first && !is_created {
             return Ok(());
         }
         let Some(event) = self.translate(&record.event, number) else { return Ok(()) };
-        let taken = &record.event;
         let before = self.rewritten.state.head.next_token;
         let record = Record { at: record.at, event };
         evolve(&mut self.rewritten.state, self.judge.new, &record)?;
-        if let Event::Routed { run, .. } = &record.event {
+        if let Facet::Run(run, RunChange::Routed(..)) = taken {
             let after = self.rewritten.state.head.next_token;
             let numbered = (before.0..after.0).map(TokenId).zip(0..);
-            self.tokens.extend(numbered.map(|(token, place)| ((*run, place), token)));
-            self.routed.insert(*run);
+            self.tokens.extend(numbered.map(|(token, place)| ((run, place), token)));
+            self.routed.insert(run);
         }
-        if let (Event::Joined { token: old, .. }, Event::Joined { token: new, .. }) = (taken, &record.event) {
-            self.joined.insert(*old, *new);
+        if let Facet::Joined(_, _, old, _) = taken {
+            self.joined.insert(old, before);
         }
         self.rewritten.records.push(record);
         Ok(())
@@ -84,7 +84,7 @@ impl Rewriter<'_, '_> {
                 {
                     self.rewritten.unended.push((of, index));
                 }
-                _ => {}
+                any_of![Role: Routed Iteration Final Hook Tool] => {}
             }
         }
         self.rewritten
@@ -92,27 +92,29 @@ impl Rewriter<'_, '_> {
 
     /// Returns the event as the new execution has it, or `None` if it does not take the event over.
     fn translate(&self, event: &Event, number: usize) -> Option<Event> {
-        match event {
-            Event::Created(created) => Some(Event::Created(Box::new(self.translate_creation(created)))),
-            Event::Patched { .. } | Event::Forked(_) => Some(event.clone()),
-            Event::Discarded { token } => {
-                let token = self.new_token(*token)?;
+        match event.facet() {
+            Facet::Life(LifeChange::Created(created)) => {
+                Some(Event::Created(Box::new(self.translate_creation(created))))
+            }
+            Facet::Life(any_of![LifeChange: Patched Forked]) => Some(event.clone()),
+            Facet::Discarded(token) => {
+                let token = self.new_token(token)?;
                 // At a step that joins now, the token waits for others.
                 self.rewritten.state.arrived.contains(&token).then_some(Event::Discarded { token })
             }
-            Event::Joined { step, tokens, token, args } => self.translate_join(*step, tokens, *token, args),
-            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Denied Admitted NotCompensated] => None,
-            any_of![Event: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual
-                CompletedManually Done Failed Dropped Routed LoopStarted IterationStarted IterationEnded
-                ChildStarted ChildPaused Returned AgentDecided] => {
-                let taken = match self.judge.verdict(event.run()?) {
+            Facet::Joined(step, tokens, token, args) => self.translate_join(step, tokens, token, args),
+            Facet::Life(
+                any_of![LifeChange: PauseChanged Released OutcomeDecided Cleared StopAsked Ended Restarted],
+            )
+            | Facet::Internal => None,
+            Facet::Run(run, change) => {
+                let taken = match self.judge.verdict(run) {
                     Verdict::Kept => true,
-                    Verdict::Resumed => is_progress(event),
+                    Verdict::Resumed => is_progress(change),
                     Verdict::Continued(_, start) => number <= start,
                     Verdict::Again(_) | Verdict::Dropped => false,
                 };
-                if taken { self.translate_taken(event) } else { None }
+                if taken { self.translate_taken(event, run, change) } else { None }
             }
         }
     }
@@ -137,39 +139,44 @@ impl Rewriter<'_, '_> {
     }
 
     /// Replaces numbers of steps and tokens, which differ between the executions.
-    fn translate_taken(&self, event: &Event) -> Option<Event> {
-        let mut event = event.clone();
-        match &mut event {
-            Event::Fired { step, token, .. } => {
-                *step = self.new_step(*step)?;
-                *token = token.and_then(|token| self.new_token(token));
+    fn translate_taken(&self, event: &Event, run: RunId, change: RunChange<'_>) -> Option<Event> {
+        Some(match change {
+            RunChange::Fired { step, path, token, role, args } => Event::Fired {
+                run,
+                step: self.new_step(step)?,
+                path: path.clone(),
+                token: token.and_then(|token| self.new_token(token)),
+                role: role.clone(),
+                args: args.clone(),
+            },
+            RunChange::Skipped(step, path, token, reason) => {
+                let each = self.judge.new.policy().join == Join::Each;
+                let token = if each { self.new_token(token)? } else { token };
+                Event::Skipped { run, token, step: self.new_step(step)?, path: path.clone(), reason }
             }
-            Event::Skipped { step, token, .. } => {
-                *step = self.new_step(*step)?;
-                if self.judge.new.policy().join == Join::Each {
-                    *token = self.new_token(*token)?;
+            RunChange::Routed(_, _, _, BranchEnd::DeadEnd) => return None,
+            RunChange::Routed(step, ..) if self.judge.routes_differently(step) => return None,
+            RunChange::Routed(step, path, emitted, end) => {
+                let (path, emitted) = (path.clone(), emitted.to_vec());
+                Event::Routed { run, step: self.new_step(step)?, path, emitted, end }
+            }
+            RunChange::Offered(fence, attempt, reads) => {
+                let reads = reads.iter().filter_map(|(step, run)| Some((self.new_step(*step)?, *run)));
+                Event::Offered { run, fence, attempt, reads: reads.collect() }
+            }
+            RunChange::AgentDecided(call, decision) => {
+                let mut decision = decision.clone();
+                match &mut decision {
+                    AgentDecision::Execute { step, .. } | AgentDecision::Skip { step, .. } => {
+                        *step = self.new_step(*step)?;
+                    }
+                    AgentDecision::Pause { .. } | AgentDecision::Fail { .. } => {}
                 }
+                Event::AgentDecided { run, call: call.to_owned(), decision }
             }
-            Event::Routed { step, end, .. } => {
-                if *end == BranchEnd::DeadEnd || self.judge.routes_differently(*step) {
-                    return None;
-                }
-                *step = self.new_step(*step)?;
-            }
-            Event::Offered { reads, .. } => {
-                *reads = reads.iter().filter_map(|(step, run)| Some((self.new_step(*step)?, *run))).collect();
-            }
-            Event::AgentDecided {
-                decision: AgentDecision::Execute { step, .. } | AgentDecision::Skip { step, .. },
-                ..
-            } => *step = self.new_step(*step)?,
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Waiting Woken
-                Delayed Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped LoopStarted
-                IterationStarted IterationEnded Patched ChildStarted ChildPaused Returned NotCompensated AgentDecided
-                Forked] => {}
-        }
-        Some(event)
+            any_of![RunChange: LoopStarted IterationEnded Delayed AwaitingManual ChildStarted Returned Lost Retried Done
+                Failed Dropped Internal] => event.clone(),
+        })
     }
 
     fn new_step(&self, step: StepId) -> Option<StepId> {
@@ -183,14 +190,13 @@ impl Rewriter<'_, '_> {
     }
 }
 
-/// Returns whether an event of a loop that failed or was stopped is part of the loop that continues.
-fn is_progress(event: &Event) -> bool {
-    match event {
-        Event::IterationEnded { failed, .. } => !failed,
-        any_of![Event: Fired Waiting Woken LoopStarted IterationStarted] => true,
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-            Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Skipped Delayed Offered
-            Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped Routed Patched
-            ChildStarted ChildPaused Returned NotCompensated AgentDecided Forked] => false,
+/// Returns whether a change of a loop that failed or was stopped is part of the loop that continues. Internal changes are
+/// its wait for a route and the beginnings of iterations.
+fn is_progress(change: RunChange<'_>) -> bool {
+    match change {
+        RunChange::IterationEnded { failed, .. } => !failed,
+        any_of![RunChange: Fired LoopStarted Internal] => true,
+        any_of![RunChange: Skipped Delayed Offered AwaitingManual ChildStarted Returned Lost Retried Done Failed Dropped
+            Routed AgentDecided] => false,
     }
 }

@@ -131,10 +131,10 @@ impl Pruner {
     }
 
     fn store_entries(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
-        match self.engine.call(Request::Keep(entries)) {
-            Some(EngineAnswer::Kept(applied)) => Ok(applied),
-            _ => bail!("the engine is being stopped; pruning continues after the next start"),
-        }
+        let Some(EngineAnswer::Kept(applied)) = self.engine.call(Request::Keep(entries)) else {
+            bail!("the engine is being stopped; pruning continues after the next start");
+        };
+        Ok(applied)
     }
 }
 

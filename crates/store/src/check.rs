@@ -374,7 +374,7 @@ impl Replay {
         let last = self.last.as_ref().map_or(&[][..], |row| &row.records);
         let expected = stored_rows(&self.net, &self.state, last);
         let mut found = compare::rows(&expected, rows);
-        found.extend(compare::sets("facts", &self.facts, &facts.into_iter().collect()));
+        found.extend(compare::facts(&self.facts, &facts.into_iter().collect()));
         if creation.inputs != self.state.head.inputs {
             found.push(("executions", "its inputs are not those of its journal".to_owned()));
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use windlass_kernel::net::Affinity;
 use windlass_kernel::{
     Change, Changes, Delta, Event, Execution, Facet, Fence, Head, Kind, LifeChange, Millis, Net, Record,
-    RunChange, RunId, StepRun, any_of,
+    RunChange, RunId, StepRun,
 };
 
 /// Rows of a commit: upserts, and deletes of what has ended. [`stored_rows`] are all rows there are.
@@ -65,7 +65,7 @@ fn whole_row(net: &Net, head: &Head, records: &[Record]) -> Option<RunRow> {
         return None;
     }
     let begins = |record: &Record| {
-        matches!(record.event.facet(), Facet::Life(LifeChange::Created(_) | LifeChange::Forked))
+        matches!(record.event.facet(), Facet::Life(LifeChange::Created(_) | LifeChange::Forked(_)))
     };
     let before = (!records.iter().any(begins)).then_some(Class::Offered);
     let fence = Some(Fence::first(head.generation));
@@ -117,12 +117,9 @@ fn take<K: Serialize, V: Serialize>(
 
 /// Returns the step-runs whose values a later decision may read. Outputs that nothing reads are in the journal only.
 pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
-    let of = |(run, change): (RunId, RunChange<'_>)| match change {
-        RunChange::Done(_) | RunChange::Failed { partial: Some(_), .. } if net.reads_outputs() => Some(run),
-        RunChange::LoopStarted(Some(_)) => Some(run),
-        any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] => {
-            None
-        }
+    let of = |(run, change): (RunId, RunChange<'_>)| {
+        let output = change.output().filter(|_| net.reads_outputs());
+        output.or(change.items()).map(|_| run)
     };
     records.iter().filter_map(|record| record.event.run_change()).filter_map(of).collect()
 }

@@ -105,6 +105,24 @@ impl Part {
         Part::Parked,
         Part::Joining,
     ];
+
+    /// Returns the name of the part in reports of a check.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Arrived => "arrived",
+            Part::Gated => "gated",
+            Part::Join => "join",
+            Part::Ready => "ready",
+            Part::Hungry => "hungry",
+            Part::Scope => "scope",
+            Part::Region => "region",
+            Part::Latest => "latest",
+            Part::Owed => "owed",
+            Part::Parked => "parked",
+            Part::Joining => "joining",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -106,10 +106,7 @@ fn firing_result(
             ..error
         }),
         progress: taken.and_then(|taken| taken.progress.clone()),
-        skip_reason: match firing.end {
-            Some(End::Skipped(reason)) => reason.map(skip_reason),
-            _ => None,
-        },
+        skip_reason: if let Some(End::Skipped(reason)) = firing.end { reason.map(skip_reason) } else { None },
         waits: firing.end.is_none().then(|| node_wait(history, &facts.leases, firing)).flatten(),
         child_execution_id: firing.child.map(execution_id),
     }
@@ -155,8 +152,9 @@ pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> NodeS
 fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Option<ExecutionError> {
     let label = NodeLabel::of(net.step(firing.step));
     let site = Some(label.site(firing.attempts.max(1)));
-    match (&firing.failure, firing.end) {
-        (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
+    match firing.end {
+        Some(End::Cancelled) => {
+            firing.began_at?;
             let why = history.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
             let failure = match failed_inside(net, history, firing) {
                 true => Failure::new(codes::ITERATION_FAILED, format!("an iteration failed: {why}")),
@@ -164,10 +162,10 @@ fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Opt
             };
             Some(error(&failure, site, firing.ended_at?, debug))
         }
-        (Some(failure), None | Some(End::Failed { .. })) => {
-            Some(error(failure, site, firing.failed_at?, debug))
+        None | Some(End::Failed { .. }) => {
+            Some(error(firing.failure.as_ref()?, site, firing.failed_at?, debug))
         }
-        _ => None,
+        Some(End::Completed | End::Skipped(_)) => None,
     }
 }
 

@@ -39,7 +39,12 @@ pub(crate) fn event_names(event: &Event, before: &Execution<'_>) -> Vec<&'static
             let names = ended_names(before, *run, ["step.failed", "compensation.failed"]);
             task_names(metadata.as_ref()).chain(names).collect()
         }
-        other => fixed_name(other).into_iter().collect(),
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining StopAsked Compensating
+            Finalizing Ended Restarted Continued Denied Admitted Discarded Joined Fired Skipped Waiting Woken Delayed
+            Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Dropped LoopStarted IterationStarted
+            IterationEnded Patched ChildStarted ChildPaused Returned NotCompensated AgentDecided Forked] => {
+            fixed_name(event).into_iter().collect()
+        }
     }
 }
 
@@ -102,13 +107,17 @@ fn gone_name(how: Gone) -> &'static str {
 }
 
 fn ended_names(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 2]) -> Vec<&'static str> {
-    match before.run(run) {
-        Some(run) if matches!(run.role, Role::Hook { .. }) => vec![hook],
+    let Some(run) = before.run(run) else { return vec![step] };
+    match run.role {
+        Role::Hook { .. } => return vec![hook],
         // The loop's own events report its iterations.
-        Some(run) if matches!(run.role, Role::Iteration { .. }) => Vec::new(),
-        Some(run) if run.state.kind() == Kind::Looping => vec!["loop.done", step],
-        Some(run) if matches!(run.state.kind(), Kind::Child | Kind::PausedChild) => vec!["child.ended", step],
-        _ => vec![step],
+        Role::Iteration { .. } => return Vec::new(),
+        any_of![Role: Routed Final Tool] => {}
+    }
+    match run.state.kind() {
+        Kind::Looping => vec!["loop.done", step],
+        Kind::Child | Kind::PausedChild => vec!["child.ended", step],
+        any_of![Kind: Ready Waiting Delayed Offered Backoff Manual] => vec![step],
     }
 }
 

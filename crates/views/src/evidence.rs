@@ -137,6 +137,30 @@ pub enum EvidenceOutcome {
     NonCompensable,
 }
 
+impl Outcome {
+    /// Returns the name in summaries, which are part of hashed entries: it never changes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "Succeeded",
+            Outcome::PartialSuccess => "PartialSuccess",
+            Outcome::Failed => "Failed",
+            Outcome::Cancelled => "Cancelled",
+            Outcome::Skipped => "Skipped",
+            Outcome::Lost => "Lost",
+            Outcome::Held => "Held",
+            Outcome::Released => "Released",
+            Outcome::Patched => "Patched",
+            Outcome::Restarted => "Restarted",
+            Outcome::WaitingForManualCompletion => "WaitingForManualCompletion",
+            Outcome::Counted => "Counted",
+            Outcome::Refused => "Refused",
+            Outcome::NotRun => "NotRun",
+            Outcome::NonCompensable => "NonCompensable",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Classified {
@@ -193,5 +217,36 @@ impl Classified {
 impl Actor {
     fn user(by: &str) -> Actor {
         Actor::User { user_id: by.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome;
+    use serde_json::json;
+
+    /// Entries that are stored elsewhere were hashed with these names.
+    #[test]
+    fn the_name_of_an_outcome_is_its_serialised_one() {
+        let outcomes = [
+            Outcome::Succeeded,
+            Outcome::PartialSuccess,
+            Outcome::Failed,
+            Outcome::Cancelled,
+            Outcome::Skipped,
+            Outcome::Lost,
+            Outcome::Held,
+            Outcome::Released,
+            Outcome::Patched,
+            Outcome::Restarted,
+            Outcome::WaitingForManualCompletion,
+            Outcome::Counted,
+            Outcome::Refused,
+            Outcome::NotRun,
+            Outcome::NonCompensable,
+        ];
+        for outcome in outcomes {
+            assert_eq!(json!(outcome), outcome.name());
+        }
     }
 }

@@ -58,11 +58,22 @@ impl ValueAddress {
     pub fn value_in(&self, event: &Event) -> Option<Arc<Value>> {
         let first = |value: &Arc<Value>| (self.index == 0).then(|| value.clone());
         match event.facet() {
-            Facet::Life(LifeChange::Created(imports)) => Some(imports.get(self.index)?.output.clone()),
+            Facet::Life(LifeChange::Created(created)) => {
+                Some(created.create.imports.get(self.index)?.output.clone())
+            }
             Facet::Run(_, RunChange::Done(output)) => first(output),
             Facet::Run(_, RunChange::Failed { output, .. }) => first(output?),
-            Facet::Run(_, RunChange::Fired(_, _, args)) => first(args.as_ref()?),
-            any_of![Facet: Life Run Demand Internal] => None,
+            Facet::Run(_, RunChange::Fired { args, .. }) => first(args.as_ref()?),
+            Facet::Life(
+                any_of![LifeChange: Forked PauseChanged Released Patched OutcomeDecided Cleared StopAsked Ended
+                Restarted],
+            )
+            | Facet::Run(
+                _,
+                any_of![RunChange: Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual
+                ChildStarted Returned Lost Retried Dropped Routed AgentDecided Internal],
+            )
+            | any_of![Facet: Discarded Joined Internal] => None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Executions as users see them. Every view is a function of the net and the journal, built from one fold of the journal,
 //! and the same for every dialect; one part of the execution view is in the dialect's own words.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod canonical;
 mod compensation;
 mod entry;

@@ -142,7 +142,17 @@ impl EventProjection {
                     live.child = Some(*child);
                 }
             }
-            any_of![Occurrence: Execution Firing Token Cleared] => {}
+            Occurrence::Execution(
+                any_of![ExecutionChange: Forked Started Held Released Paused Resumed Draining
+                Compensating Finalizing NotCompensated Ended Patched Bookkeeping],
+            )
+            | Occurrence::Firing(
+                _,
+                any_of![FiringChange: Waiting Woken Delayed Offered Lost RetryScheduled Yielded
+                AwaitingManual CompletedManually Noted Done Failed Dropped LoopStarted IterationStarted IterationEnded
+                ChildPaused ChildReturned AgentDecided Routed],
+            )
+            | any_of![Occurrence: Token Cleared] => {}
         }
         None
     }
@@ -169,7 +179,13 @@ impl EventProjection {
                     self.live.remove(&firing.run);
                 }
             }
-            any_of![Occurrence: Execution Firing Token] => {}
+            Occurrence::Firing(
+                _,
+                any_of![FiringChange: Fired Skipped Waiting Woken Delayed Offered Lost RetryScheduled
+                Yielded AwaitingManual CompletedManually Noted Done Failed LoopStarted IterationStarted IterationEnded
+                ChildStarted ChildPaused ChildReturned AgentDecided],
+            )
+            | any_of![Occurrence: Execution Token] => {}
         }
     }
 }

@@ -174,10 +174,8 @@ pub fn status(phase: Phase) -> &'static str {
 pub fn progress(net: &Net, history: &History, leases: &Leases) -> Progress {
     let (completed, settled) = history.progress();
     let total = net.spec().steps.len();
-    let percentage = match history.state().phase() {
-        Phase::Ended(Outcome::Completed) => 100,
-        _ => (settled * 100 / total.max(1)).min(99),
-    };
+    let is_completed = history.state().phase() == Phase::Ended(Outcome::Completed);
+    let percentage = if is_completed { 100 } else { (settled * 100 / total.max(1)).min(99) };
     let current_node = current(history, leases).map(|step| net.step(step).name.clone());
     Progress { percentage, completed_nodes: completed, total_nodes: total, current_node }
 }

@@ -1,6 +1,6 @@
-//! The fold of a journal. Only this file and `event_data.rs` know the kernel's events: [`Timeline::advance`] applies a
-//! record to the state and returns what happened as a [`TimelineEntry`], with the firing or token that it is about. Every reader
-//! of a journal matches on [`Occurrence`] without a wildcard, so that a new event does not compile until each has placed it.
+//! The fold of a journal. In this crate, only this file and `event_data.rs` match on the kernel's events: [`Timeline::advance`]
+//! applies a record to the state and returns what happened as a [`TimelineEntry`], with the firing or token that it is about. Every
+//! view of a journal matches on [`Occurrence`] without a wildcard, so that a new event does not compile until each has placed it.
 
 use crate::event_data::event_names;
 use crate::place::FAILED_ITERATIONS_MAX;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
     Args, Cleared, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net,
-    Outcome, Patch, Path, PauseReason, Record, Role, RunId, RunState, SkipReason, StepId, Times, TokenId,
-    TokenValue, any_of, evolve,
+    Outcome, Patch, Path, PauseReason, Record, Role, RunId, SkipReason, StepId, Times, TokenId, TokenValue,
+    any_of, evolve,
 };
 
 /// Bytes of one live firing or token in memory, roughly.
@@ -269,7 +269,7 @@ impl Timeline {
         Ok(TimelineEntry { version, at, occurrence, names })
     }
 
-    /// Interprets an event. This is the only table of all events, so it is long.
+    /// Interprets an event. This is a table of all events, so it is long.
     fn interpret(&self, net: &Net, event: &Event) -> Result<Occurrence, Illegal> {
         let of = |run: &RunId, change| Ok(Occurrence::Firing(self.firing(*run)?, change));
         let all = |change| Ok(Occurrence::Execution(change));
@@ -381,10 +381,7 @@ impl Timeline {
                 of(run, FiringChange::ChildStarted { attempt: *attempt, child: *child })
             }
             Event::ChildPaused { run, paused } => {
-                let child = self.state.run(*run).and_then(|run| match run.state {
-                    RunState::Child { child, .. } => Some(child),
-                    _ => None,
-                });
+                let child = self.state.run(*run).and_then(|run| run.state.child()).map(|(_, child)| child);
                 of(run, FiringChange::ChildPaused { child, paused: *paused })
             }
             Event::Returned { run, .. } => of(run, FiringChange::ChildReturned),
@@ -406,7 +403,7 @@ impl Timeline {
     }
 
     fn firing(&self, run: RunId) -> Result<FiringRef, Illegal> {
-        let dead = || Illegal { version: self.version(), what: format!("step-run {run:?} is not live") };
+        let dead = || Illegal { version: self.version(), what: format!("step-run {run} is not live") };
         let live = self.state.run(run).ok_or_else(dead)?;
         let times = self.times.get(&run);
         Ok(FiringRef {

@@ -14,7 +14,7 @@ use windlass_expr::{Expr, NOW, Template};
 use windlass_kernel::net::{
     Body, FailureMode, Join, JoinArc, LoopSpec, NetSpec, On, Policy, Recovery, Retry, Root, Shown, Step, Work,
 };
-use windlass_kernel::{Net, StepId};
+use windlass_kernel::{Net, StepId, any_of};
 use windlass_protocol::{Node, Pipeline, Task};
 
 /// Default timeout of an execution.
@@ -42,7 +42,7 @@ pub(super) fn settings(workflow: &Workflow) -> Settings {
         let attempts_max = match &node.form {
             Form::Task(task) => task.attempts_max,
             Form::Child { .. } => None,
-            _ => return None,
+            any_of![Form: Trigger Conditional Loop Delay Approval Broken] => return None,
         };
         node.retry.is_none().then_some(DefaultRetry { step, attempts_max })
     };
@@ -266,9 +266,9 @@ impl<'w> Lowering<'w> {
     /// Loops further out whose items it reads by their name.
     fn outer_items(&self, place: usize, node: &NodeDef) -> Vec<usize> {
         let around = std::iter::successors(self.plan.region[place], |at| self.plan.region[*at]);
-        let reads = |at: &usize| match &self.workflow.nodes[*at].form {
-            Form::Loop(form) => node.seen.iter().any(|seen| seen.read.root == form.iterator),
-            _ => false,
+        let reads = |at: &usize| {
+            let is_read = |form: &LoopForm| node.seen.iter().any(|seen| seen.read.root == form.iterator);
+            matches!(&self.workflow.nodes[*at].form, Form::Loop(form) if is_read(form))
         };
         around.skip(1).filter(reads).collect()
     }

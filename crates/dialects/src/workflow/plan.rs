@@ -87,30 +87,23 @@ fn flows(workflow: &Workflow, index: &Index<'_>, problems: &mut Problems) -> Vec
 /// Returns the condition under which an edge with this handle is taken.
 fn exit(node: &NodeDef, handle: Option<&Name>, problems: &mut Problems) -> Option<(Exit, Option<String>)> {
     let Some(handle) = handle else {
-        return Some(match node.kind.kind {
-            Kind::AiAgent => (Exit::Tools, None),
-            _ => (Exit::Done, None),
-        });
+        let exit = if node.kind.kind == Kind::AiAgent { Exit::Tools } else { Exit::Done };
+        return Some((exit, None));
     };
     let word = handle.text.as_str();
-    let own = match &node.form {
-        Form::Conditional(conditional) => {
-            conditional.branches.iter().any(|branch| branch == word)
-                || (conditional.default_branch.as_deref() == Some(word)
-                    && !node.kind.handles.iter().any(|handle| handle.name == word))
-        }
-        _ => false,
-    };
+    let conditional = if let Form::Conditional(conditional) = &node.form { Some(conditional) } else { None };
+    let own = conditional.is_some_and(|conditional| {
+        conditional.branches.iter().any(|branch| branch == word)
+            || (conditional.default_branch.as_deref() == Some(word)
+                && !node.kind.handles.iter().any(|handle| handle.name == word))
+    });
     if own {
         return Some((Exit::Done, Some(word.to_owned())));
     }
     let found = node.kind.handles.iter().find(|handle| handle.name == word).map(|handle| (handle.exit, None));
     // The handles of a broken conditional are not known.
     if found.is_none() && !matches!(node.form, Form::Broken) && !problems.is_full() {
-        let branches = match &node.form {
-            Form::Conditional(conditional) => conditional.branches.as_slice(),
-            _ => &[],
-        };
+        let branches = conditional.map_or(&[][..], |conditional| conditional.branches.as_slice());
         let known =
             || branches.iter().map(String::as_str).chain(node.kind.handles.iter().map(|handle| handle.name));
         let near = names::hint(word, known()).filter(|hint| hint.starts_with("did"));

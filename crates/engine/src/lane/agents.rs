@@ -134,7 +134,7 @@ impl<R> Lane<R> {
             Some(answer) => self.answer(reply, EngineAnswer::agent(answer)),
             None => {
                 let (execution, ..) = parts(agent);
-                let what = format!("step-run {tool:?} is not alive, and no record ends it");
+                let what = format!("step-run {tool} is not alive, and no record ends it");
                 self.answer(reply, EngineAnswer::agent(AgentAnswer::Stale));
                 self.quarantine(execution, what);
             }
@@ -157,10 +157,13 @@ impl<R> Lane<R> {
                 Facet::Life(LifeChange::Released | LifeChange::OutcomeDecided) => {
                     self.answer_waiting(id, &AgentAnswer::Noted, |awaits| awaits == Awaits::HoldEnd);
                 }
-                Facet::Life(LifeChange::Ended(_) | LifeChange::Restarted) => {
+                Facet::Life(LifeChange::Ended(_) | LifeChange::Restarted(_)) => {
                     self.answer_waiting(id, &AgentAnswer::Stale, |_| true)
                 }
-                facet @ any_of![Facet: Life Run Demand Internal] => {
+                facet @ (Facet::Life(
+                    any_of![LifeChange: Created Forked PauseChanged Patched Cleared StopAsked],
+                )
+                | any_of![Facet: Run Discarded Joined Internal]) => {
                     for (run, answer) in ends(facet) {
                         self.answer_waiting(id, &answer, |awaits| awaits == Awaits::End(run));
                     }
@@ -199,12 +202,20 @@ fn ends(facet: Facet<'_>) -> Vec<(RunId, AgentAnswer)> {
         Facet::Run(run, RunChange::Failed { failure, .. }) => {
             vec![(run, AgentAnswer::Failed(failure.clone()))]
         }
-        Facet::Run(run, RunChange::Dropped) => vec![(run, AgentAnswer::Cancelled)],
+        Facet::Run(run, RunChange::Dropped(_)) => vec![(run, AgentAnswer::Cancelled)],
         Facet::Life(LifeChange::Cleared(cleared)) => {
             cleared.dropped.iter().map(|(run, ..)| (*run, AgentAnswer::Cancelled)).collect()
         }
-        Facet::Run(_, any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Routed])
-        | any_of![Facet: Life Demand Internal] => Vec::new(),
+        Facet::Run(
+            _,
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual
+            ChildStarted Returned Lost Retried Routed AgentDecided Internal],
+        )
+        | Facet::Life(
+            any_of![LifeChange: Created Forked PauseChanged Released Patched OutcomeDecided StopAsked Ended
+            Restarted],
+        )
+        | any_of![Facet: Discarded Joined Internal] => Vec::new(),
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Millis,
-    Need, Net, Phase, Rejected, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
+    Need, Net, Phase, Rejected, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, Entry, MailId, Origin, Tenant, WorkflowId, Write};
@@ -438,10 +438,7 @@ impl<R> Lane<R> {
         let inputs = live.state.head.inputs.clone();
         let Some(building) = self.open.commit(id) else { return };
         building.consumed.extend(pending.mail);
-        let takes_over = match &pending.what {
-            PendingKind::Fork(forking) => Some(forking.of),
-            _ => None,
-        };
+        let takes_over = if let PendingKind::Fork(forking) = &pending.what { Some(forking.of) } else { None };
         match &mut pending.what {
             PendingKind::Create(_, creation) => {
                 building.creation = Some(Creation { inputs, ..creation.clone() })
@@ -533,8 +530,8 @@ impl<R> Lane<R> {
                 // No answer exists under that fence, or its value is no longer stored.
                 Need::Answer(run, fence) => drop(found.answers.entry((*run, *fence)).or_default()),
                 Need::Artifact(key) => drop(found.artifacts.entry(key.clone()).or_default()),
-                Need::Output(_) | Need::Items(_) if !holds(&found, need) => {
-                    let what = format!("{need:?} is in no journal row");
+                Need::Output(run) | Need::Items(run) if !holds(&found, need) => {
+                    let what = format!("a value of step-run {run} is in no journal row");
                     return self.quarantine(id, what);
                 }
                 // An execution that is being created has no rows: nothing has ended before this decision.
@@ -646,17 +643,8 @@ fn remember<R>(live: &mut Live<R>, decision: &Decision) {
     values.firings = None;
     for record in &decision.records {
         let Some((run, change)) = record.event.run_change() else { continue };
-        match change {
-            RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. }
-                if net.reads_outputs() =>
-            {
-                values.outputs.insert(run, output.clone());
-            }
-            RunChange::LoopStarted(Some(items)) => {
-                values.items.insert(run, items.clone());
-            }
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
-                {}
-        }
+        let output = change.output().filter(|_| net.reads_outputs());
+        values.outputs.extend(output.map(|output| (run, output.clone())));
+        values.items.extend(change.items().map(|items| (run, items.clone())));
     }
 }

@@ -5,7 +5,7 @@ use super::Lane;
 use super::deciding::AwaitedState;
 use std::sync::Arc;
 use windlass_kernel::{
-    Create, Decision, Demand, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, any_of,
+    Create, Decision, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, RunChange, any_of,
 };
 use windlass_store::{DueTimer, Letter, Retry};
 
@@ -26,8 +26,8 @@ impl<R> Lane<R> {
 
     fn follow_record(&mut self, id: ExecutionId, record: &Record, grace_ms: u64) {
         match record.event.facet() {
-            Facet::Demand(Demand::Offer(run, fence)) => self.offered(id, run, fence),
-            Facet::Demand(Demand::Stop { leases, children }) => {
+            Facet::Run(run, RunChange::Offered(fence, ..)) => self.offered(id, run, fence),
+            Facet::Life(LifeChange::StopAsked(leases, children)) => {
                 for lease in leases {
                     self.ask_to_stop(id, *lease, grace_ms);
                 }
@@ -35,7 +35,7 @@ impl<R> Lane<R> {
                     self.cancel_child(id, *child);
                 }
             }
-            Facet::Demand(Demand::StartChild { run, fence, child, continues: Some(of), .. }) => {
+            Facet::Run(run, RunChange::ChildStarted { fence, child, continues: Some(of), .. }) => {
                 let Some(live) = self.executions.get(id) else { return };
                 let retry = Retry {
                     parent: Some(Parent { execution: id, run, fence }),
@@ -46,7 +46,7 @@ impl<R> Lane<R> {
                 };
                 self.post(id, child, Letter::Retry(Box::new(retry)));
             }
-            Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs, continues: None }) => {
+            Facet::Run(run, RunChange::ChildStarted { fence, child, definition, inputs, .. }) => {
                 let depth = self.executions.get(id).map_or(0, |live| live.state.head.depth) + 1;
                 let parent = Some(Parent { execution: id, run, fence });
                 let create = Create { parent, depth, ..Create::new(child, (**inputs).clone()) };
@@ -69,13 +69,16 @@ impl<R> Lane<R> {
                 self.report_pause(id);
             }
             // The worker of the previous generation, if it still runs.
-            Facet::Life(LifeChange::Restarted) => {
+            Facet::Life(LifeChange::Restarted(_)) => {
                 self.end_whole(id, self.generation(id).saturating_sub(1), grace_ms);
             }
-            Facet::Life(any_of![LifeChange: Created Forked OutcomeDecided Cleared])
-            | Facet::Demand(Demand::AskPerson(_))
-            | Facet::Run(..)
-            | Facet::Internal => {}
+            Facet::Life(any_of![LifeChange: Created Forked Patched OutcomeDecided Cleared])
+            | Facet::Run(
+                _,
+                any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed AwaitingManual Returned
+                Lost Retried Done Failed Dropped Routed AgentDecided Internal],
+            )
+            | any_of![Facet: Discarded Joined Internal] => {}
         }
     }
 

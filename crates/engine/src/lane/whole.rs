@@ -201,9 +201,8 @@ impl<R> Lane<R> {
         if awaits_uploads(live) {
             return self.end_uploads(id);
         }
-        let offered = live.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
-            RunState::Offered { fence } => Some((*run, fence)),
-            _ => None,
+        let offered = live.state.runs.iter().filter_map(|(run, step_run)| {
+            if let RunState::Offered { fence } = step_run.state { Some((*run, fence)) } else { None }
         });
         for (run, fence) in offered.collect::<Vec<_>>() {
             if !self.sessions.is_held(unit(id, run, fence)) {

@@ -28,7 +28,7 @@ pub(super) fn drain_with(
         Phase::Queued if cause != Cause::Cancel => {
             d.emit(Event::Assigned { worker: String::new(), deadline: None })?;
         }
-        _ => {}
+        any_of![Phase: Blank Queued Starting Running Paused Draining Compensating Finalizing Ended] => {}
     }
     let (failure, compensate) = (failure.map(Box::new), cause != Cause::Cancel);
     d.emit(Event::Draining { outcome, cause, failure, compensate })?;

@@ -11,7 +11,7 @@ use crate::ids::{ExecutionId, Fence, RunId};
 use crate::input::{Answer, ChildResult, Rejected, WorkResult};
 use crate::net::{Completion, Work};
 use crate::phase::Outcome;
-use crate::step_run::RunState;
+use crate::step_run::Kind;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -111,11 +111,9 @@ pub(super) fn end_child(
     child: ExecutionId,
     result: &ChildResult,
 ) -> Accepted {
-    let role = match d.state.run(id) {
-        Some(run) if matches!(run.state, RunState::Child { fence: f, child: c, .. } if f == fence && c == child) => {
-            run.role.clone()
-        }
-        _ => return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Child),
+    let waiting = d.state.run(id).filter(|run| run.state.child() == Some((fence, child)));
+    let Some(role) = waiting.map(|run| run.role.clone()) else {
+        return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Child);
     };
     let details = EndDetails { reported: true, ..EndDetails::under(fence) };
     let control_continues = ending::control_continues(d, &role);
@@ -158,14 +156,11 @@ pub(super) fn end_child(
 
 /// Records whether only people can continue a child. News of an earlier child changes nothing.
 pub(super) fn note_pause(d: &mut Draft<'_>, id: RunId, of: (Fence, ExecutionId), paused: bool) -> Accepted {
-    match d.state.run(id).map(|run| &run.state) {
-        Some(RunState::Child { fence, child, paused: known, .. })
-            if (*fence, *child) == of && *known != paused =>
-        {
-            d.emit(Event::ChildPaused { run: id, paused })
-        }
-        _ => Ok(()),
+    let state = d.state.run(id).map(|run| &run.state).filter(|state| state.child() == Some(of));
+    if state.is_none_or(|state| (state.kind() == Kind::PausedChild) == paused) {
+        return Ok(());
     }
+    d.emit(Event::ChildPaused { run: id, paused })
 }
 
 /// Stores the result next to the pipeline's cursor, in the format of the worker protocol.

@@ -1,9 +1,8 @@
 //! The draft of a decision: the resulting state, and the records that lead to it.
 
 use super::Accepted;
-use crate::any_of;
 use crate::aside::move_large;
-use crate::event::{Event, Record, RunChange};
+use crate::event::{Event, Record};
 use crate::evolve::evolve;
 use crate::execution::{Execution, Head};
 use crate::ids::{Fence, Millis, RunId};
@@ -74,16 +73,9 @@ impl<'a> Draft<'a> {
 
     fn keep_values(&mut self, event: &Event) {
         let Some((run, change)) = event.run_change() else { return };
-        match change {
-            RunChange::Done(output) | RunChange::Failed { partial: Some(output), .. }
-                if self.net.reads_outputs() =>
-            {
-                drop(self.fresh.outputs.insert(run, output.clone()))
-            }
-            RunChange::LoopStarted(Some(items)) => drop(self.fresh.items.insert(run, items.clone())),
-            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
-                {}
-        }
+        let output = change.output().filter(|_| self.net.reads_outputs());
+        self.fresh.outputs.extend(output.map(|output| (run, output.clone())));
+        self.fresh.items.extend(change.items().map(|items| (run, items.clone())));
     }
 
     pub(crate) fn run(&self, id: RunId) -> Result<&StepRun, Rejected> {

@@ -1,6 +1,7 @@
 //! Holds and pauses. An execution is paused if it is held or if only people can continue it (R10).
 
 use super::{Accepted, Draft};
+use crate::any_of;
 use crate::event::{Event, PauseReason};
 use crate::execution::Clock;
 use crate::ids::Millis;
@@ -30,13 +31,13 @@ pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Accepted {
 pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Accepted {
     let people = d.state.waits_for_people();
     let pause = d.head().held || people;
-    match (d.phase(), pause) {
-        (Phase::Running, true) => {
+    match d.phase() {
+        Phase::Running if pause => {
             let reason = if d.head().held { PauseReason::Held } else { PauseReason::Waiting };
             d.emit(Event::Paused { reason, remaining_ms: remaining_ms(d) })
         }
-        (Phase::Paused, false) => leave_pause(d),
-        _ => Ok(()),
+        Phase::Paused if !pause => leave_pause(d),
+        any_of![Phase: Blank Queued Starting Running Paused Draining Compensating Finalizing Ended] => Ok(()),
     }
 }
 

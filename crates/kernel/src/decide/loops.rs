@@ -9,7 +9,7 @@ use crate::ids::{Path, RunId, StepId};
 use crate::input::{IterationEnds, IterationFailure, Need, Rejected};
 use crate::net::{Body, LoopKind, LoopSpec};
 use crate::phase::Phase;
-use crate::step_run::{LoopState, Patch, Role, RunState};
+use crate::step_run::{LoopState, Patch, Role};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,10 +59,7 @@ fn eval_count(view: &View<'_, '_>, times: &Template) -> Evaluated<usize> {
 
 fn open_loop<'d>(d: &'d Draft<'_>, id: RunId) -> Option<(&'d LoopSpec, &'d LoopState, StepId)> {
     let run = d.state.run(id)?;
-    match (&run.state, &d.net.step(run.step).repeat) {
-        (RunState::Looping(repeat), Some(spec)) => Some((spec, repeat, run.step)),
-        _ => None,
-    }
+    Some((d.net.step(run.step).repeat.as_ref()?, run.state.as_loop()?, run.step))
 }
 
 /// Opens the next iteration of a loop that has room for one, or ends a loop that was taken over without its end.

@@ -44,9 +44,13 @@ pub(super) fn complete(
     note: &ManualNote,
     seen: Option<u64>,
 ) -> Accepted {
-    let output = match d.state.run(id).map(|run| &run.state) {
-        Some(RunState::Manual { fence: open, output, .. }) if *open == fence => output.clone(),
-        _ => return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone())),
+    let output = if let Some(RunState::Manual { fence: open, output, .. }) =
+        d.state.run(id).map(|run| &run.state)
+        && *open == fence
+    {
+        output.clone()
+    } else {
+        return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone()));
     };
     if seen.is_some_and(|seen| seen != d.head().version) {
         return Err(d.conflict("it has changed since the policy was checked; send the signal again"));

@@ -29,6 +29,7 @@ pub(crate) use routing::route_taken;
 pub(crate) use settle::settle;
 pub(crate) use start::start_now;
 
+use crate::any_of;
 use crate::changes::Changes;
 use crate::event::Record;
 use crate::execution::Execution;
@@ -91,16 +92,18 @@ pub fn decide(
 
 /// Rejects an input that cannot be for this execution.
 fn check_target(execution: &Execution<'_>, net: &Net, input: &Input) -> Accepted {
-    let phase = execution.phase();
-    match (phase, input) {
-        (Phase::Blank, Input::Create(_)) => return Ok(()),
-        (Phase::Blank, _) => return Err(Rejected::NotCreated),
-        (_, Input::Create(_)) => return Err(Rejected::Exists),
-        _ if net.digest() != execution.head.net => return Err(Rejected::WrongNet),
+    let (is_blank, is_known) = (execution.phase() == Phase::Blank, net.digest() == execution.head.net);
+    match input {
+        Input::Create(_) if is_blank => Ok(()),
+        Input::Create(_) => Err(Rejected::Exists),
+        _ if is_blank => Err(Rejected::NotCreated),
+        _ if !is_known => Err(Rejected::WrongNet),
         // A repeated answer is accepted again (R16).
-        (Phase::Ended(_), Input::Report(_) | Input::Complete { .. }) => {}
-        (Phase::Ended(outcome), _) => return Err(Rejected::Ended(outcome)),
-        _ => {}
+        any_of![Input: Report Complete] => Ok(()),
+        any_of![Input: Assign Begin StartFailed LeaseLost TimerDue RouteReady Patch Hold Resume Cancel ChildEnded
+            ChildPaused Agent Uploaded Continue] => match execution.phase() {
+            Phase::Ended(outcome) => Err(Rejected::Ended(outcome)),
+            any_of![Phase: Blank Queued Starting Running Paused Draining Compensating Finalizing] => Ok(()),
+        },
     }
-    Ok(())
 }

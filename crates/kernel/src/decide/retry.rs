@@ -5,17 +5,13 @@ use super::{Accepted, Draft};
 use crate::event::Event;
 use crate::ids::RunId;
 use crate::net::{Backoff, Retry, UnknownErrors};
-use crate::step_run::Role;
 use windlass_failure::Failure;
 
 /// Handles a failed attempt: it schedules the next one, or fails the step-run.
 pub(super) fn fail_attempt(d: &mut Draft<'_>, id: RunId, failure: Failure, details: EndDetails) -> Accepted {
     let run = d.run(id)?;
     let step = d.net.step(run.step);
-    let policy = match (&run.role, &step.compensation) {
-        (Role::Hook { .. }, Some(hook)) => &hook.retry,
-        _ => &step.retry,
-    };
+    let policy = run.hook(step).map_or(&step.retry, |hook| &hook.retry);
     let attempt = run.attempts + 1;
     if attempt >= policy.attempts_max || !is_retryable(policy, &failure) {
         return ending::fail(d, id, failure, details);

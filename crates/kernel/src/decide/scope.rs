@@ -241,14 +241,13 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     fn output_of(&self, step: StepId, name: &str) -> Option<Cow<'_, Value>> {
-        match &self.event {
-            Some(GuardEvent::End { step: ended, end, .. }) if ended.name == name => {
-                return match end {
-                    RunEnd::Done(output) => Some(Cow::Borrowed(output)),
-                    RunEnd::Failed { partial, .. } => partial.map(Cow::Borrowed),
-                };
-            }
-            _ => {}
+        if let Some(GuardEvent::End { step: ended, end, .. }) = &self.event
+            && ended.name == name
+        {
+            return match end {
+                RunEnd::Done(output) => Some(Cow::Borrowed(output)),
+                RunEnd::Failed { partial, .. } => partial.map(Cow::Borrowed),
+            };
         }
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
         let fresh = self.draft.fresh.outputs.get(&run);
@@ -282,13 +281,12 @@ impl<'d, 'a> View<'d, 'a> {
                 Some(iteration) => Some(Cow::Owned(iteration)),
                 None => Some(Cow::Owned(wrap(self.resolve(self.output(name)?)?))),
             },
-            None => match self.outputs()?.into_owned() {
-                Value::Object(all) => {
-                    let each = all.into_iter().map(|(name, output)| (name, wrap(Cow::Owned(output))));
-                    Some(Cow::Owned(Value::Object(each.collect())))
-                }
-                other => Some(Cow::Owned(other)),
-            },
+            None => {
+                let mut all = self.outputs()?.into_owned();
+                let outputs = all.as_object_mut()?.values_mut();
+                outputs.for_each(|output| *output = wrap(Cow::Owned(output.take())));
+                Some(Cow::Owned(all))
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Creation and start: Queued, Starting, Running. A phase has a commit of its own only if the execution waits in it.
 
 use super::{Accepted, Draft, cancel, hold, settle};
+use crate::any_of;
 use crate::event::{Cause, Created, Event, StartWhen};
 use crate::execution::Clock;
 use crate::input::{Create, Rejected};
@@ -39,10 +40,10 @@ fn is_scheduled(d: &Draft<'_>) -> bool {
 }
 
 pub(super) fn begin(d: &mut Draft<'_>) -> Accepted {
-    let ready = match (d.phase(), d.net.policy().affinity) {
-        (Phase::Starting, _) => true,
-        (Phase::Queued, Affinity::AnyWorker) => !is_scheduled(d),
-        _ => false,
+    let ready = match d.phase() {
+        Phase::Starting => true,
+        Phase::Queued => d.net.policy().affinity == Affinity::AnyWorker && !is_scheduled(d),
+        any_of![Phase: Blank Running Paused Draining Compensating Finalizing Ended] => false,
     };
     if ready {
         start(d)

@@ -2,14 +2,15 @@
 
 use super::ending::{self, EndDetails};
 use super::{Accepted, Draft, cancel, context, firing, retry, start, working};
-use crate::event::{Cause, Event, StartWhen};
-use crate::execution::Clock;
+use crate::any_of;
+use crate::event::{Cause, Event};
+use crate::execution::Execution;
 use crate::ids::{Fence, Millis, RunId, StepId, TokenId};
 use crate::input::{Rejected, Timer};
 use crate::net::Affinity;
-use crate::phase::{Outcome, Phase};
+use crate::phase::Outcome;
 use crate::step_run::RunState;
-use windlass_failure::{Failure, FailureCode, codes};
+use windlass_failure::{Failure, codes};
 
 pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
     // Nothing new begins during a hold: timers stay due until it is released (R10).
@@ -19,38 +20,34 @@ pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
     match timer {
         Timer::Start => start_scheduled(d),
         Timer::Deadline => expire_deadline(d),
-        Timer::Backoff { run } => match d.run(run)?.state {
-            RunState::Backoff { until } => {
-                check_passed(d, until)?;
-                d.emit(Event::Woken { run })
-            }
-            _ => Err(Rejected::NotWaiting { run, why: "no retry is scheduled" }),
-        },
-        Timer::Delay { run } => match d.run(run)?.state {
-            RunState::Delayed { until } => {
-                check_passed(d, until)?;
-                working::end_delay(d, run)
-            }
-            _ => Err(Rejected::NotWaiting { run, why: "it is not delayed" }),
-        },
-        Timer::Routing { run } => match d.run(run)?.state {
-            RunState::Waiting { until, ref target } => {
-                check_passed(d, until)?;
-                let message = format!("the awaited route {target} did not become ready in time");
-                fail_run(d, run, codes::ROUTING_TIMEOUT, &message, None)
-            }
-            _ => Err(Rejected::NotWaiting { run, why: "no route is awaited" }),
-        },
-        Timer::Manual { run } => match d.run(run)?.state {
-            RunState::Manual { fence, deadline: Some(until), .. } => {
-                check_passed(d, until)?;
-                fail_run(d, run, codes::MANUAL_TIMEOUT, "the step was not completed in time", Some(fence))
-            }
-            _ => Err(Rejected::NotWaiting { run, why: "no manual completion with a deadline is awaited" }),
-        },
         Timer::Gate { step, token } => expire_gate(d, step, token),
         Timer::Attempt { run, fence } => expire_attempt(d, run, fence),
+        Timer::Backoff { run } | Timer::Delay { run } | Timer::Routing { run } | Timer::Manual { run } => {
+            end_wait(d, run, timer)
+        }
     }
+}
+
+/// Ends the wait of a step-run, if the timer is the one of its state.
+fn end_wait(d: &mut Draft<'_>, id: RunId, timer: Timer) -> Accepted {
+    let run = d.run(id)?;
+    let running = Execution::timer_of(id, run).filter(|(running, _)| *running == timer);
+    let stale = Rejected::NotWaiting { run: id, why: "this timer does not run" };
+    let Some((_, until)) = running else { return Err(stale) };
+    check_passed(d, until)?;
+    let (code, message, fence) = match &run.state {
+        RunState::Backoff { .. } => return d.emit(Event::Woken { run: id }),
+        RunState::Delayed { .. } => return working::end_delay(d, id),
+        RunState::Waiting { target, .. } => {
+            let message = format!("the awaited route {target} did not become ready in time");
+            (codes::ROUTING_TIMEOUT, message, None)
+        }
+        RunState::Manual { fence, .. } => {
+            (codes::MANUAL_TIMEOUT, "the step was not completed in time".to_owned(), Some(*fence))
+        }
+        any_of![RunState: Ready Offered Child Looping] => return Err(stale),
+    };
+    ending::fail(d, id, Failure::new(code, message), EndDetails { fence, ..EndDetails::default() })
 }
 
 fn check_passed(d: &Draft<'_>, until: Millis) -> Accepted {
@@ -58,41 +55,25 @@ fn check_passed(d: &Draft<'_>, until: Millis) -> Accepted {
 }
 
 fn start_scheduled(d: &mut Draft<'_>) -> Accepted {
-    match (d.phase(), d.head().start) {
-        (Phase::Queued, StartWhen::At(at)) => {
-            check_passed(d, at)?;
-            match d.net.policy().affinity {
-                Affinity::AnyWorker => start::start(d),
-                Affinity::OneWorker => d.emit(Event::TimeCame),
-            }
-        }
-        _ => Err(d.conflict("no start time is scheduled")),
+    let Some((Timer::Start, at)) = d.head().timer() else {
+        return Err(d.conflict("no start time is scheduled"));
+    };
+    check_passed(d, at)?;
+    match d.net.policy().affinity {
+        Affinity::AnyWorker => start::start(d),
+        Affinity::OneWorker => d.emit(Event::TimeCame),
     }
 }
 
 /// Expires the deadline. Against a concurrent report, commit order decides: the later one finds nothing to change
 /// (R9).
 fn expire_deadline(d: &mut Draft<'_>) -> Accepted {
-    match (d.phase(), d.head().clock) {
-        (Phase::Starting | Phase::Running, Clock::Until(until)) => {
-            check_passed(d, until)?;
-            let failure =
-                Failure::new(codes::EXECUTION_TIMEOUT, "the execution took longer than its timeout");
-            cancel::drain(d, Outcome::Failed, Cause::Timeout, Some(failure))
-        }
-        _ => Err(d.conflict("no deadline is running")),
-    }
-}
-
-fn fail_run(
-    d: &mut Draft<'_>,
-    run: RunId,
-    code: FailureCode,
-    message: &str,
-    fence: Option<Fence>,
-) -> Accepted {
-    let failure = Failure::new(code, message);
-    ending::fail(d, run, failure, EndDetails { fence, ..EndDetails::default() })
+    let Some((Timer::Deadline, until)) = d.head().timer() else {
+        return Err(d.conflict("no deadline is running"));
+    };
+    check_passed(d, until)?;
+    let failure = Failure::new(codes::EXECUTION_TIMEOUT, "the execution took longer than its timeout");
+    cancel::drain(d, Outcome::Failed, Cause::Timeout, Some(failure))
 }
 
 /// Fails the step behind the gate, so that its arcs can handle the failure.
@@ -118,7 +99,9 @@ fn expire_attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Accepted {
             until.map_or(Ok(()), |until| check_passed(d, until))?;
             Event::StopAsked { leases: Vec::new(), children: vec![child] }
         }
-        _ => return Err(Rejected::StaleFence { given: fence }),
+        any_of![RunState: Ready Waiting Delayed Offered Backoff Manual Child Looping] => {
+            return Err(Rejected::StaleFence { given: fence });
+        }
     };
     d.emit(stop)?;
     let failure = Failure::new(codes::NETWORK_TIMEOUT, "the attempt took longer than its timeout");

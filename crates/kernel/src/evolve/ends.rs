@@ -20,10 +20,10 @@ fn retire_run(
     fence: Option<Fence>,
     signal: Signal,
 ) -> Result<Box<StepRun>, String> {
-    let run = state.runs.remove(&id).ok_or_else(|| format!("{id:?} ends but is not live (K2)"))?;
+    let run = state.runs.remove(&id).ok_or_else(|| format!("step-run {id} ends but is not live (K2)"))?;
     let kind = run.state.kind();
     if kind.after(signal) != Some(None) {
-        return Err(format!("{id:?} is {kind:?}: no {signal:?}"));
+        return Err(format!("step-run {id} is {kind:?}: no {signal:?}"));
     }
     if signal == Signal::End {
         runs::check_fence(&run, fence)?;
@@ -34,7 +34,7 @@ fn retire_run(
         }
         RunState::Looping(repeat) => {
             if signal == Signal::End && repeat.open > 0 {
-                return Err(format!("{id:?} ends with open iterations"));
+                return Err(format!("step-run {id} ends with open iterations"));
             }
             state.hungry.remove(&id);
             state.regions.remove(&(run.step, run.path.clone()));

@@ -13,7 +13,7 @@ use windlass_failure::Failure;
 
 pub(super) fn move_phase(state: &mut Execution<'_>, step: Move) -> Applied {
     let phase = state.head.phase;
-    state.head.phase = phase.after(step).ok_or_else(|| format!("no {step:?} in {phase:?}"))?;
+    state.head.phase = phase.after(step).ok_or_else(|| format!("no {step:?} in {}", phase.name()))?;
     Ok(())
 }
 
@@ -96,7 +96,7 @@ pub(super) fn set_held(state: &mut Execution<'_>, on: bool) -> Applied {
         return Err("held or released twice".into());
     }
     if !matches!(state.head.phase, Phase::Running | Phase::Paused) {
-        return Err(format!("no hold in {:?}", state.head.phase));
+        return Err(format!("no hold while {}", state.head.phase.name()));
     }
     state.head.held = on;
     Ok(())
@@ -218,10 +218,9 @@ pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Appli
     if let Some(inputs) = &fork.inputs {
         head.inputs = inputs.clone();
     }
-    head.clock = match (head.phase, fork.deadline, head.timeout_ms) {
-        (Phase::Paused, _, Some(left)) => Clock::Left(left),
-        (_, Some(until), _) => Clock::Until(until),
-        _ => Clock::None,
+    head.clock = match head.timeout_ms.filter(|_| head.phase == Phase::Paused) {
+        Some(left) => Clock::Left(left),
+        None => fork.deadline.map_or(Clock::None, Clock::Until),
     };
     restart_numbering(head, fork.generation);
     Ok(())

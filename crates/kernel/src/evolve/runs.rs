@@ -22,7 +22,7 @@ pub(super) fn fired(
     args: &Args,
 ) -> Applied {
     if !takeover::is_next(state, &id, &state.head.next_run) || !net.knows(step) {
-        return Err(format!("{id:?} is not the next firing"));
+        return Err(format!("step-run {id} is not the next firing"));
     }
     if takeover::is_taking_over(state) && *role == Role::Routed {
         takeover::mark_taken(state, net, step, path);
@@ -58,14 +58,10 @@ pub(super) fn fired(
 
 /// Removes the compensation that a hook performs; hooks run in reverse order of completion.
 fn settle_compensation(state: &mut Execution<'_>, of: RunId) -> Applied {
-    let newest = state.owed.first().map(|(number, run)| (*number, run.0));
-    match newest {
-        Some((number, run)) if run == of => {
-            state.owed.remove(&number);
-            Ok(())
-        }
-        _ => Err(format!("{of:?} is not the next to be undone")),
-    }
+    let newest = state.owed.first().filter(|(_, run)| run.0 == of).map(|(number, _)| *number);
+    let number = newest.ok_or_else(|| format!("step-run {of} is not the next to be undone"))?;
+    state.owed.remove(&number);
+    Ok(())
 }
 
 /// Returns the sort key of a ready step-run: work without a slot is first, then (order, id) decides (R17).
@@ -86,16 +82,18 @@ pub(super) fn move_run(
     signal: Signal,
     change: impl FnOnce(&mut StepRun) -> Result<RunState, String>,
 ) -> Applied {
-    let run = state.runs.get_mut(&id).ok_or_else(|| format!("{id:?} is not live"))?;
+    let run = state.runs.get_mut(&id).ok_or_else(|| format!("step-run {id} is not live"))?;
     let before = run.state.kind();
-    let after =
-        before.after(signal).flatten().ok_or_else(|| format!("{id:?} is {before:?}: no {signal:?} (K2)"))?;
+    let after = before
+        .after(signal)
+        .flatten()
+        .ok_or_else(|| format!("step-run {id} is {before:?}: no {signal:?} (K2)"))?;
     if before == Kind::Ready {
         state.ready.remove(&ready_key(net, id, run));
     }
     run.state = change(run)?;
     if run.state.kind() != after {
-        return Err(format!("{id:?} should be {after:?}"));
+        return Err(format!("step-run {id} should be {after:?}"));
     }
     if after == Kind::Ready {
         let key = ready_key(net, id, run);
@@ -127,7 +125,7 @@ pub(super) fn delayed(state: &mut Execution<'_>, net: &Net, id: RunId, until: Mi
 /// Checks that a fence is the next one and counts it, because every offer has a higher fence than those before (K3).
 fn take_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
     if !takeover::is_next(state, &fence, &state.head.next_fence) {
-        return Err(format!("{fence:?} is not the next fence (K3)"));
+        return Err(format!("fence {fence} is not the next fence (K3)"));
     }
     state.head.next_fence = fence.next();
     Ok(())
@@ -199,7 +197,7 @@ pub(super) fn check_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
         }
         any_of![RunState: Ready Waiting Delayed Backoff Looping] => None,
     };
-    if open == fence { Ok(()) } else { Err(format!("{fence:?} is not the open fence {open:?} (K3)")) }
+    if open == fence { Ok(()) } else { Err("the fence is not the open one (K3)".into()) }
 }
 
 pub(super) fn retry_scheduled(
@@ -302,7 +300,9 @@ pub(super) fn child_paused(state: &mut Execution<'_>, net: &Net, id: RunId, paus
         RunState::Child { fence, child, until, .. } => {
             Ok(RunState::Child { fence: *fence, child: *child, until: *until, paused: pause })
         }
-        other => Err(format!("{:?} has no child", other.kind())),
+        any_of![RunState: Ready Waiting Delayed Offered Backoff Manual Looping] => {
+            Err(format!("step-run {id} has no child"))
+        }
     })
 }
 
@@ -332,9 +332,10 @@ pub(super) fn loop_started(state: &mut Execution<'_>, net: &Net, id: RunId, tota
 }
 
 pub(super) fn loop_state<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s mut LoopState, String> {
-    match state.runs.get_mut(&id).map(|run| &mut run.state) {
-        Some(RunState::Looping(repeat)) => Ok(repeat),
-        _ => Err(format!("{id:?} is not an open loop")),
+    if let Some(RunState::Looping(repeat)) = state.runs.get_mut(&id).map(|run| &mut run.state) {
+        Ok(repeat)
+    } else {
+        Err(format!("step-run {id} is not an open loop"))
     }
 }
 
@@ -352,7 +353,7 @@ fn open_iteration(
     }
     let repeat = loop_state(state, of)?;
     if index != repeat.next || !repeat.has_more() {
-        return Err(format!("iteration {index} is not the next of {of:?}"));
+        return Err(format!("iteration {index} is not the next of step-run {of}"));
     }
     repeat.next += 1;
     repeat.open += 1;
@@ -361,9 +362,9 @@ fn open_iteration(
 
 /// Updates the list of loops that may open another iteration.
 pub(super) fn update_hungry(state: &mut Execution<'_>, net: &Net, id: RunId) {
-    let hungry = state.run(id).is_some_and(|run| match (&run.state, &net.step(run.step).repeat) {
-        (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
-        _ => false,
+    let hungry = state.run(id).is_some_and(|run| {
+        let open = net.step(run.step).repeat.as_ref().zip(run.state.as_loop());
+        open.is_some_and(|(spec, repeat)| repeat.open < spec.cap && repeat.has_more())
     });
     if hungry {
         state.hungry.insert(id, ());
@@ -418,7 +419,7 @@ pub(super) fn iteration_ended(
     }
     let repeat = loop_state(state, id)?;
     if repeat.open == 0 {
-        return Err(format!("iteration {index} of {id:?} ends twice"));
+        return Err(format!("iteration {index} of step-run {id} ends twice"));
     }
     repeat.open -= 1;
     repeat.stopped |= stop;

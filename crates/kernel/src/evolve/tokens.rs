@@ -20,7 +20,7 @@ pub(super) fn routed(
 ) -> Applied {
     let failed = state.head.last_failed == Some(run);
     if run >= state.head.next_run || state.runs.contains(&run) || !net.knows(step) {
-        return Err(format!("{run:?} is routed but has not ended"));
+        return Err(format!("step-run {run} is routed but has not ended"));
     }
     match end {
         BranchEnd::GoesOn => {}
@@ -164,7 +164,7 @@ pub(super) fn discarded(state: &mut Execution<'_>, net: &Net, id: TokenId) -> Ap
 
 /// Removes an enabled token, which is consumed exactly once (K4).
 pub(super) fn take_token(state: &mut Execution<'_>, id: TokenId) -> Result<Token, String> {
-    state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is consumed but not enabled (K4)"))
+    state.arrived.remove(&id).ok_or_else(|| format!("token {id} is consumed but not enabled (K4)"))
 }
 
 pub(super) fn skipped(
@@ -178,7 +178,7 @@ pub(super) fn skipped(
 ) -> Applied {
     let is_taken_over = takeover::is_taking_over(state);
     if !takeover::is_next(state, &run, &state.head.next_run) {
-        return Err(format!("{run:?} is not the next firing"));
+        return Err(format!("step-run {run} is not the next firing"));
     }
     if is_taken_over && net.policy().join != Join::Each {
         takeover::mark_taken(state, net, step, path);

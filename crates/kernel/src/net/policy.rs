@@ -174,9 +174,9 @@ impl DeclaredOutput {
         if windlass_artifact::key(value).is_some() {
             return Some(Some(value));
         }
-        Some(self.drill.iter().try_fold(value, |value, segment| match value {
-            Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
-            value => value.get(segment),
+        Some(self.drill.iter().try_fold(value, |value, segment| match value.as_array() {
+            Some(items) => items.get(segment.parse::<usize>().ok()?),
+            None => value.get(segment),
         }))
     }
 }

@@ -140,7 +140,10 @@ fn inputs_with_unknown_ids_are_refused_with_a_typed_error() {
             lost(LeaseUnit::Execution { generation: 1 }),
             Rejected::Malformed("this execution is not leased as a whole"),
         ),
-        (Input::TimerDue(Timer::Backoff { run }), Rejected::NotWaiting { run, why: "no retry is scheduled" }),
+        (
+            Input::TimerDue(Timer::Backoff { run }),
+            Rejected::NotWaiting { run, why: "this timer does not run" },
+        ),
         (Input::TimerDue(Timer::Backoff { run: unknown }), Rejected::UnknownRun(unknown)),
         (Input::TimerDue(Timer::Gate { step: StepId(0), token: next }), Rejected::UnknownToken(next)),
         (

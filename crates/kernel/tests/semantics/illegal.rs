@@ -65,15 +65,18 @@ fn a_record_that_breaks_a_rule_is_refused() {
     check(routed(done, 0, 7), "an arc that does not exist");
     check(routed(live, 1, 0), "has not ended");
     check(routed(done, 9, 0), "has not ended");
-    check(Event::Started { deadline: None }, "no Start in Running");
-    check(Event::Resumed { deadline: None }, "no Resume in Running");
-    check(Event::Compensating, "no Compensate in Running");
-    check(Event::Ended { outcome: Outcome::Completed, failure: None }, "in Running");
+    check(Event::Started { deadline: None }, "no Start in running");
+    check(Event::Resumed { deadline: None }, "no Resume in running");
+    check(Event::Compensating, "no Compensate in running");
+    check(Event::Ended { outcome: Outcome::Completed, failure: None }, "in running");
     check(Event::Released { by: String::new() }, "held or released twice");
     check(Event::Restarted { generation: 2, remaining_ms: None }, "cleared state");
     check(Event::Restarted { generation: 9, remaining_ms: None }, "cleared state");
     check(Event::LoopStarted { run: live, total: Some(1), items: None }, "no Loop (K2)");
-    check(Event::IterationStarted { run: live, index: 0 }, "not an open loop");
+    check(
+        Event::IterationStarted { run: live, index: 0 },
+        &format!("step-run {} is not an open loop", live.0),
+    );
     check(Event::Woken { run: live }, "no Wake (K2)");
     check(Event::NotCompensated { runs: vec![live] }, "neither run nor given up");
     check(Event::Denied { token: TokenId::first(1), deadline: None }, "is not enabled");
@@ -90,7 +93,7 @@ fn nothing_follows_the_end_and_the_outcome_is_decided_once() {
     let mut draining = half_done();
     let record = Record { at: Millis(5), event: drain.clone() };
     evolve(&mut draining.state, &draining.net, &record).unwrap();
-    assert!(refused(&draining, 5, drain.clone()).contains("no Drain in Draining"));
+    assert!(refused(&draining, 5, drain.clone()).contains("no Drain in draining"));
     let ended = Event::Ended { outcome: Outcome::Failed, failure: None };
     assert!(refused(&draining, 5, ended).contains("not quiet (K5)"));
     drive.cancel(Cancel::default()).unwrap();

@@ -83,8 +83,10 @@ impl Mailbox {
         let mut state = lock(&self.state);
         match order {
             Order::Unknown => state.is_closed = true,
-            order if state.orders.len() < ORDERS_MAX => state.orders.push_back(order),
-            _ => {}
+            Order::Run(_) | Order::Stop { .. } if state.orders.len() < ORDERS_MAX => {
+                state.orders.push_back(order)
+            }
+            Order::Run(_) | Order::Stop { .. } => {}
         }
         drop(state);
         self.changed.notify_one();

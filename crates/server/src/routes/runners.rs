@@ -128,10 +128,7 @@ async fn make_calls(
 }
 
 fn describe(call: &Call) -> Option<RefusedCall> {
-    match call {
-        Call::Resource(call) => Some(RefusedCall::of(call)),
-        _ => None,
-    }
+    if let Call::Resource(call) = call { Some(RefusedCall::of(call)) } else { None }
 }
 
 /// Returns whether a worker asked for something that its unit may not have.

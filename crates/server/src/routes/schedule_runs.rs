@@ -18,7 +18,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_kernel::Millis;
+use windlass_kernel::{Millis, any_of};
 use windlass_schedule::RunStatus;
 use windlass_store::{
     Applied, Receipt, RunQuery, ScheduleId, ScheduleRunId, ScheduleWrite, Schedules as _, StoredRun,
@@ -258,7 +258,7 @@ async fn cancel_run(
     match store_audited(&app, &caller, write, ("run.cancel", &run_id, json!({}))).await? {
         Applied::Done => return view(&app, &caller, run).await,
         Applied::Duplicate => return Err(Problem::not_found("run", &id)),
-        _ => {}
+        any_of![Applied: Committed Defined Accepted Conflict Fenced Taken QueueFull HookTaken] => {}
     }
     let found = app.readers.of(&caller.tenant).look(move |reader| reader.schedule_run(&tenant, run)).await?;
     match found {

@@ -6,6 +6,7 @@ use super::{Scheduler, lease_expiry};
 use crate::host::{now, seed};
 use crate::problem::Problem;
 use std::collections::BTreeSet;
+use windlass_kernel::any_of;
 use windlass_schedule::Overlap;
 use windlass_store::{
     Applied, Entry, LeaseKey, RunLease, ScheduleId, ScheduleWrite, Schedules as _, StoredRun, WaitingQuery,
@@ -94,7 +95,7 @@ impl Scheduler {
                 }
                 Applied::Conflict => drop(blocked.insert(run.schedule)),
                 // Cancelled or superseded meanwhile.
-                _ => {}
+                any_of![Applied: Committed Defined Accepted Fenced Duplicate Taken QueueFull HookTaken] => {}
             }
         }
         Ok(claimed)

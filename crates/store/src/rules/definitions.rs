@@ -54,7 +54,7 @@ pub fn judge_definition<F: DefinitionFacts>(
         Target::Named(id) | Target::Identified(id) => {
             let found = match definition.target {
                 Target::Identified(_) => facts.find_by_id(id)?,
-                _ => facts.find_named()?,
+                Target::New(_) | Target::Named(_) | Target::After(..) => facts.find_named()?,
             };
             let Some(workflow) = found else { return insert(definition, facts, None, id) };
             if let Some(same) = facts.find_same(&workflow)? {

@@ -76,7 +76,7 @@ pub fn head_timer(phase: Phase) -> Timer {
 pub fn run_timer(run: RunId, state: &[u8]) -> StoreResult<Timer> {
     let state: StepRun = decode(state)?;
     let timer = Execution::timer_of(run, &state).map(|(timer, _)| timer);
-    timer.ok_or_else(|| StoreError::Undecodable(format!("step-run {run:?} is due but has no timer")))
+    timer.ok_or_else(|| StoreError::Undecodable(format!("step-run {run} is due but has no timer")))
 }
 
 /// Returns the timer of a gate, from the key of its row.

@@ -3,7 +3,7 @@
 use crate::commit::Position;
 use crate::store::{JournalRow, PageBounds, StoreResult};
 use std::collections::BTreeSet;
-use windlass_kernel::{Demand, Event, Facet, Fence, Need, Record, RunId, Values};
+use windlass_kernel::{Event, Fence, Need, Record, RunChange, RunId, Values, any_of};
 
 /// Rows read of a journal at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
@@ -113,10 +113,13 @@ fn read_since_offer(journal: &impl JournalLookup, run: RunId, fence: Fence) -> S
 
 /// Returns the fence that a record opens.
 fn opened_fence(record: &Record) -> Option<Fence> {
-    let Facet::Demand(demand) = record.event.facet() else { return None };
-    match demand {
-        Demand::Offer(_, fence) | Demand::AskPerson(fence) | Demand::StartChild { fence, .. } => Some(fence),
-        Demand::Stop { .. } => None,
+    let (_, change) = record.event.run_change()?;
+    match change {
+        RunChange::Offered(fence, ..)
+        | RunChange::AwaitingManual(fence)
+        | RunChange::ChildStarted { fence, .. } => Some(fence),
+        any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Returned Lost Retried Done Failed Dropped
+            Routed AgentDecided Internal] => None,
     }
 }
 

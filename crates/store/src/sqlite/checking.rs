@@ -161,7 +161,9 @@ fn find_strays(
         let which = match which {
             Value::Integer(number) => number.to_string(),
             Value::Text(text) => text,
-            other => format!("{other:?}"),
+            Value::Null => "without a key".to_owned(),
+            Value::Real(number) => number.to_string(),
+            Value::Blob(bytes) => format!("of {} bytes", bytes.len()),
         };
         let execution = row.read(1)?;
         Ok(Problem { execution, version: None, table, what: format!("row {which} {what}") })

@@ -394,7 +394,7 @@ impl Evidence {
         let what = self.action_id.as_deref().unwrap_or("the execution");
         let attempt = self.attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
         let code = self.error.as_ref().map(|error| format!(" ({})", error.code)).unwrap_or_default();
-        format!("{undo}{what}{attempt}: {:?}{code}", self.outcome)
+        format!("{undo}{what}{attempt}: {}{code}", self.outcome.name())
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::EngineAnswer;
-use windlass_kernel::{Event, ExecutionId};
+use windlass_kernel::{ExecutionId, Facet, LifeChange, RunChange, any_of};
 use windlass_protocol::{Order, Reply, Unit, Verdict};
 use windlass_store::{Applied, Commit, Write};
 
@@ -130,14 +130,25 @@ impl TraceState {
     fn commit(&mut self, commit: &Commit) {
         let id = commit.execution;
         for record in commit.records.iter() {
-            let fact = match &record.event {
-                Event::Created(_) => Fact::Created(id),
-                Event::Offered { run, fence, .. } => Fact::Offered(unit(id, run.0, fence.0)),
-                Event::Done { run, fence: Some(fence), .. } => Fact::Answered(unit(id, run.0, fence.0)),
-                Event::Ended { .. } => Fact::Ended(id),
-                _ => continue,
+            let fact = match record.event.facet() {
+                Facet::Life(LifeChange::Created(_)) => Some(Fact::Created(id)),
+                Facet::Run(run, RunChange::Offered(fence, ..)) => {
+                    Some(Fact::Offered(unit(id, run.0, fence.0)))
+                }
+                Facet::Life(LifeChange::Ended(_)) => Some(Fact::Ended(id)),
+                Facet::Run(
+                    _,
+                    any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed AwaitingManual
+                    ChildStarted Returned Lost Retried Done Failed Dropped Routed AgentDecided Internal],
+                )
+                | Facet::Life(
+                    any_of![LifeChange: Forked PauseChanged Released Patched OutcomeDecided Cleared StopAsked
+                    Restarted],
+                )
+                | any_of![Facet: Discarded Joined Internal] => None,
             };
-            self.facts.insert(fact);
+            let answered = record.answer().map(|((run, fence), _)| Fact::Answered(unit(id, run.0, fence.0)));
+            self.facts.extend(fact.into_iter().chain(answered));
         }
         for lease in &commit.leases {
             self.facts.insert(Fact::Leased(unit(id, lease.run.0, lease.fence.0)));

@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use windlass_engine::{Folder, journal};
-use windlass_kernel::{Event, ExecutionId, Outcome, Phase, Record};
+use windlass_kernel::{ExecutionId, Outcome, Phase, Record, RunChange, any_of};
 use windlass_store::check::{Audit, Report, check};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Query, Reader, Store};
@@ -107,12 +107,17 @@ impl<D: Reader> Verifier<D> {
 fn judge(records: &[Record], phase: Phase, end: End) -> anyhow::Result<u64> {
     let mut done = HashSet::new();
     for record in records {
-        match &record.event {
-            Event::Done { run, fence: Some(_), .. } => ensure!(done.insert(*run), "{run:?} was done twice"),
-            Event::Lost { run, .. } | Event::RetryScheduled { run, .. } | Event::Failed { run, .. } => {
-                bail!("{run:?} did not complete at its first attempt")
+        let Some((run, change)) = record.event.run_change() else { continue };
+        match change {
+            // Without an answer, the step needed no worker.
+            RunChange::Done(_) if record.answer().is_some() => {
+                ensure!(done.insert(run), "step-run {run} was done twice");
             }
-            _ => {}
+            any_of![RunChange: Lost Retried Failed] => {
+                bail!("step-run {run} did not complete at its first attempt")
+            }
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Delayed Offered AwaitingManual ChildStarted
+                Returned Done Dropped Routed AgentDecided Internal] => {}
         }
     }
     let (expected, reached) = match end {

@@ -19,6 +19,7 @@ use crate::read::Reader;
 use crate::source::Written;
 use serde_json::{Map, Value, json};
 use windlass_expr::{Expr, Piece, Template, pieces};
+use windlass_kernel::any_of;
 use windlass_protocol::Key;
 
 /// A node while its form is made.
@@ -58,7 +59,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Some(Form::Approval { asks, .. }) => asks.clone(),
         Some(Form::Child { definition, inputs, .. }) => Some(json!([definition, inputs])),
         Some(Form::Task(task)) => Some(Value::Object(task.config.clone())),
-        _ => None,
+        Some(any_of![Form: Trigger Loop Broken]) | None => None,
     };
     if composed.is_some_and(|value| !maker.is_sound(&value)) {
         return Form::Broken;

@@ -5,6 +5,7 @@ use crate::diagnostic::Problems;
 use crate::workflow::language::{Exit, Kind};
 use crate::workflow::model::{Flow, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::any_of;
 
 /// Separates the nodes that agents may run: those that an edge connects to an agent, and those that only such nodes lead to.
 pub(super) fn parted(workflow: &Workflow, flows: Vec<Flow>, problems: &mut Problems) -> Plan {
@@ -28,7 +29,7 @@ pub(super) fn parted(workflow: &Workflow, flows: Vec<Flow>, problems: &mut Probl
             Exit::Tools => Some((to, from)),
             // Back from a tool, or a node that nothing else leads to.
             Exit::Done if kind(to) == Kind::AiAgent && is_tool(from, to) => Some((to, from)),
-            _ => None,
+            any_of![Exit: Done Error Body Yes No Default] => None,
         };
         match owner {
             Some((agent, tool)) => tools.entry(agent).or_default().push(tool),

@@ -200,13 +200,15 @@ fn of_jwk(jwk: &Jwk) -> Option<Key> {
     if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
         return None;
     }
-    let algorithm = match &jwk.algorithm {
-        AlgorithmParameters::RSA(_) => Algorithm::RS256,
-        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+    let (algorithm, name) = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => (Algorithm::RS256, "RS256"),
+        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
+            (Algorithm::EdDSA, "EdDSA")
+        }
         _ => return None,
     };
     let said = jwk.common.key_algorithm.as_ref().map(ToString::to_string);
-    if said.is_some_and(|said| said != format!("{algorithm:?}")) {
+    if said.is_some_and(|said| said != name) {
         return None;
     }
     Some(Key::new(jwk.common.key_id.clone(), algorithm, DecodingKey::from_jwk(jwk).ok()?))

@@ -226,7 +226,8 @@ fn refused(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::CreateVtable { module_name, .. } | AuthAction::DropVtable { module_name, .. } => {
             Some(format!("virtual tables of `{module_name}`"))
         }
-        other => Some(format!("the action {other:?}")),
+        AuthAction::Unknown { code, .. } => Some(format!("the action of SQLite with code {code}")),
+        _ => Some("an action of a newer SQLite".to_owned()),
     }
 }
 
