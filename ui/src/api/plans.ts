@@ -2,6 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { Schema } from '../parts/inputs';
 import { api, type ApiError, type Query, type Schemas } from './client';
+import { KNOWN_PAGE, readItems } from './pages';
 import { LIVE_MS } from './shared';
 
 /** A parameter or an output: text, or with a schema JSON. */
@@ -135,6 +136,14 @@ export const useNewestExecution = (planID: string, isOn: boolean) =>
 
 export const usePlanExecution = (id: string, isOn = true) =>
   useQuery<PlanExecution, ApiError>({ queryKey: ['execution', id, 'plan'], queryFn: () => api.get(`/plan-executions/${id}`), enabled: isOn, placeholderData: keepPreviousData });
+
+/** The first actions by name, for a search in all of them. */
+export const useKnownActions = () =>
+  useQuery<readonly Schemas['ListedAction'][], ApiError>({
+    queryKey: ['actions', 'known'],
+    queryFn: () => readItems((cursor) => api.get<Page<Schemas['ListedAction']>>('/actions', { limit: KNOWN_PAGE, cursor }).then(({ items, nextCursor }) => [items, nextCursor])),
+    staleTime: RECENT_MS,
+  });
 
 export const useActions = () => useCursorPages<Schemas['ListedAction']>(['actions'], '/actions', { limit: 100 });
 

@@ -1,6 +1,9 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Query, type Schemas } from './client';
+import { KNOWN_PAGE, readItems } from './pages';
 import { LIVE_MS } from './shared';
+
+const KNOWN_MS = 60_000;
 
 /** The fields of a schedule that its document has; the API type names only those that the server adds. */
 export type Schedule = Schemas['ScheduleView'] & {
@@ -24,6 +27,14 @@ function useItems<Of>(key: unknown[], path: string, query: Query = {}) {
 }
 
 export const useSchedules = () => useItems<Schedule>(['schedules'], '/schedules');
+/** The newest schedules, for a search in all of them. */
+export const useKnownSchedules = () =>
+  useQuery<readonly Schedule[], ApiError>({
+    queryKey: ['schedules', 'known'],
+    queryFn: () => readItems((cursor) => api.get<{ items: Schedule[]; next_cursor?: string | null }>('/schedules', { limit: KNOWN_PAGE, cursor }).then(({ items, next_cursor }) => [items, next_cursor])),
+    staleTime: KNOWN_MS,
+  });
+
 export const useRuns = (schedule: string) => useItems<Run>(['schedule', schedule, 'runs'], `/schedules/${schedule}/runs`);
 
 const LETTERS = 200;
