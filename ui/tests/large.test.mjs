@@ -150,6 +150,37 @@ test('a step that waits for a slot says so, and the list and home change without
   });
 });
 
+test('a list with several pages reads the first one again, and new executions come without gaps', async () => {
+  const { body } = await at.server.api('POST', '/workflows', 'name: polled\nnodes: [{id: a, type: trigger}]\n');
+  const start = async () => (await at.server.api('POST', `/workflows/${body.id}/execute`, {})).body.executionId;
+  const started = [];
+  for (let count = 0; count < 70; count += 1) started.unshift(await start());
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions?workflow=${body.id}`);
+    const rows = page.locator('tbody a[data-row]');
+    await rows.nth(49).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(69).waitFor();
+    const later = [];
+    page.on('request', (request) => request.url().includes('/executions?') && request.url().includes('cursor=') && later.push(request.url()));
+    const poll = () => page.waitForResponse((response) => response.url().includes('/executions?') && response.url().includes(body.id));
+    await poll();
+    started.unshift(await start());
+    await rows.nth(70).waitFor();
+    await poll();
+    assert.deepEqual(later, []);
+    assert.deepEqual(await rows.evaluateAll((links) => links.map((link) => link.getAttribute('href').split('/').at(-1))), started);
+    // A change by the user may concern every row.
+    await at.open(page, `/workflows/${body.id}`);
+    await rows.nth(19).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(39).waitFor();
+    const all = page.waitForResponse((response) => response.url().includes('cursor='));
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await all;
+  });
+});
+
 test('the list has pages without gaps, and filters by workflow, time and parent', async () => {
   const { status, body } = await at.server.api('POST', '/workflows', 'name: counted\nnodes: [{id: a, type: trigger}]\n');
   assert.equal(status, 201);

@@ -9,7 +9,7 @@ import { Table } from '../../parts/Table';
 import { Dialog } from '../../parts/Dialog';
 import { Json } from '../../parts/Json';
 import { Unavailable } from '../../parts/Unavailable';
-import { exact } from '../../parts/words';
+import { exact, withLocalTimes } from '../../parts/words';
 import { Backfill } from './Backfill';
 import { Calendar } from './Calendar';
 import { scheduleStatus, whenText } from './Schedules';
@@ -75,7 +75,7 @@ function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; 
             <>
               {exact(one.nominal_time)}
               {/* A reason is written once for the occurrences that share it. */}
-              {one.reason !== next[next.indexOf(one) - 1]?.reason && <div className="faint">{one.reason}</div>}
+              {one.reason !== next[next.indexOf(one) - 1]?.reason && <div className="faint">{withLocalTimes(one.reason)}</div>}
             </>
           ),
         },
