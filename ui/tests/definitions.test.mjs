@@ -140,9 +140,12 @@ test('a late answer about an older text does not replace the findings of the new
     await page.getByText('No problems found.').waitFor();
     await write(page, said('echo older').replace('type: shell', 'type: shel'));
     await isAsked;
+    const about = (word) => page.waitForResponse((response) => response.request().postData()?.includes(word) ?? false);
+    const newer = about('newer');
     await write(page, said('echo newer'));
-    await page.getByRole('heading', { name: 'Graph of the edited text' }).waitFor();
-    const old = page.waitForResponse((response) => response.request().postData()?.includes('older') ?? false);
+    await (await newer).finished();
+    await page.getByText('No problems found.').waitFor();
+    const old = about('older');
     answer();
     await (await old).finished();
     // Another request of the page is answered after it.
