@@ -1,7 +1,7 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { Redirect, Route, Switch, useLocation } from 'wouter';
+import { Redirect, Route, Router, Switch, useLocation } from 'wouter';
 import { ApiError, tenant } from './api/client';
 import { share } from './api/share';
 import { useSession } from './api/shared';
@@ -26,10 +26,12 @@ import { Empty, Loading, Problem } from './parts/basics';
 import { Boundary } from './parts/Boundary';
 import { Layout } from './parts/Layout';
 import { Needs } from './parts/Needs';
+import { followAddress, navigateWithTenant, withTenant } from './parts/tenantAddress';
 import { applyTheme } from './parts/theme';
 import './style.css';
 
 applyTheme();
+followAddress();
 
 const client = new QueryClient({
   defaultOptions: {
@@ -146,14 +148,16 @@ function Pages() {
 createRoot(document.getElementById('page') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={client}>
-      <Switch>
-        <Route path="/sign-in">
-          <SignIn />
-        </Route>
-        <Route>
-          <SignedIn />
-        </Route>
-      </Switch>
+      <Router hrefs={withTenant} aroundNav={navigateWithTenant}>
+        <Switch>
+          <Route path="/sign-in">
+            <SignIn />
+          </Route>
+          <Route>
+            <SignedIn />
+          </Route>
+        </Switch>
+      </Router>
     </QueryClientProvider>
   </StrictMode>,
 );

@@ -112,6 +112,69 @@ test('the editor completes keys, marks problems at their place, and saves a new 
   });
 });
 
+const said = (command) => `name: drawn\nnodes:\n  - {id: start, type: trigger}\n  - id: say\n    type: shell\n    config: {command: ${command}}\nedges:\n  - {source: start, target: say}\n`;
+
+/** Replaces the text of the editor. */
+async function write(page, text) {
+  await page.getByLabel('Source', { exact: true }).click();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.press('Backspace');
+  await page.keyboard.insertText(text);
+}
+
+test('a late answer about an older text does not replace the findings of the newer one', async () => {
+  const workflow = await register(said('echo one'));
+  await at.signedIn(async (page) => {
+    let answer;
+    const isHeld = new Promise((resolve) => (answer = resolve));
+    let asked;
+    const isAsked = new Promise((resolve) => (asked = resolve));
+    await page.route(/\/api\/v1\/validate/, async (route) => {
+      if (route.request().postData()?.includes('older')) {
+        asked();
+        await isHeld;
+      }
+      await route.continue();
+    });
+    await at.open(page, `/workflows/${workflow}/source`);
+    await page.getByText('No problems found.').waitFor();
+    await write(page, said('echo older').replace('type: shell', 'type: shel'));
+    await isAsked;
+    const about = (word) => page.waitForResponse((response) => response.request().postData()?.includes(word) ?? false);
+    const newer = about('newer');
+    await write(page, said('echo newer'));
+    await (await newer).finished();
+    await page.getByText('No problems found.').waitFor();
+    const old = about('older');
+    answer();
+    await (await old).finished();
+    // Another request of the page is answered after it.
+    await page.evaluate(() => fetch('/api/v1/me').then((response) => response.text()));
+    await page.getByText('No problems found.').waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Save as new version' }).isEnabled());
+  });
+});
+
+test('the graph beside the source is that of the edited text, or else of the last valid one', async () => {
+  const workflow = await register(said('echo one'));
+  await at.signedIn(async (page) => {
+    await at.open(page, `/workflows/${workflow}/source`);
+    const graph = page.locator('section', { has: page.locator('.graph') });
+    await graph.getByRole('heading', { name: 'Graph of version 1' }).waitFor();
+    await write(page, said('echo two').replaceAll('say', 'shout'));
+    await graph.getByRole('heading', { name: 'Graph of the edited text' }).waitFor();
+    await graph.locator('.step', { hasText: 'shout' }).waitFor();
+    await write(page, said('echo two').replaceAll('say', 'whisper').replace('type: shell', 'type: shel'));
+    await graph.getByRole('heading', { name: 'Graph of the last valid text' }).waitFor();
+    await graph.getByText('The edited text has errors.').waitFor();
+    await graph.locator('.step', { hasText: 'shout' }).waitFor();
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'discard' }).click();
+    await graph.getByRole('heading', { name: 'Graph of version 1' }).waitFor();
+    await graph.locator('.step', { hasText: 'say' }).waitFor();
+  });
+});
+
 test('a version that another user saved meanwhile is not overwritten', async () => {
   const workflow = await register(FAILING.replace('name: fragile', 'name: shared'));
   await at.signedIn(

@@ -42,6 +42,39 @@ test('a graph of 1,000 steps draws what is in view, and is moved and zoomed', as
   });
 });
 
+test('a step of a large graph is found by its name, and one step is a stop of the Tab key', async () => {
+  const { body } = await at.server.api('POST', '/workflows', wide().replace('"wide"', '"searched"'));
+  await at.signedIn(async (page) => {
+    await page.keyboard.press('/');
+    await page.getByRole('dialog', { name: 'Command palette' }).waitFor();
+    await page.keyboard.press('Escape');
+    await at.open(page, `/workflows/${body.id}`);
+    await page.locator('.step').first().waitFor();
+    const stops = page.locator('.react-flow__node[tabindex="0"]');
+    await stops.waitFor();
+    await page.keyboard.press('/');
+    const field = page.getByLabel('Find a step');
+    assert.ok(await field.evaluate((input) => input === document.activeElement));
+    await field.fill('s99');
+    await page.getByText('1 of 11: s99').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByText('2 of 11: s990').waitFor();
+    const found = page.locator('.step.found');
+    await found.getByText('s990').waitFor();
+    await page.waitForFunction(() => {
+      const [step, graph] = ['.step.found', '.graph'].map((place) => document.querySelector(place)?.getBoundingClientRect());
+      return step && graph && Math.abs(step.x + step.width / 2 - graph.x - graph.width / 2) < 5 && Math.abs(step.y + step.height / 2 - graph.y - graph.height / 2) < 5;
+    });
+    assert.equal(await stops.getAttribute('data-id'), 's990');
+    await stops.focus();
+    await page.keyboard.press('ArrowUp');
+    await page.waitForFunction(() => document.activeElement?.getAttribute('data-id') === 's970');
+    assert.equal(await stops.count(), 1);
+    await field.fill('nothing');
+    await page.getByText('No step matches.').waitFor();
+  });
+});
+
 test('the graph keeps its layout while the states of its steps change', async () => {
   const { execution } = await at.server.run(APPROVAL);
   await at.signedIn(async (page) => {
@@ -114,6 +147,37 @@ test('a step that waits for a slot says so, and the list and home change without
     await at.server.api('POST', `/executions/${second.execution}/cancel`, { force: true });
     await page.locator('.title .status.cancelled').waitFor();
     await running.getByRole('link', { name: 'second-watch' }).waitFor({ state: 'detached' });
+  });
+});
+
+test('a list with several pages reads the first one again, and new executions come without gaps', async () => {
+  const { body } = await at.server.api('POST', '/workflows', 'name: polled\nnodes: [{id: a, type: trigger}]\n');
+  const start = async () => (await at.server.api('POST', `/workflows/${body.id}/execute`, {})).body.executionId;
+  const started = [];
+  for (let count = 0; count < 70; count += 1) started.unshift(await start());
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions?workflow=${body.id}`);
+    const rows = page.locator('tbody a[data-row]');
+    await rows.nth(49).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(69).waitFor();
+    const later = [];
+    page.on('request', (request) => request.url().includes('/executions?') && request.url().includes('cursor=') && later.push(request.url()));
+    const poll = () => page.waitForResponse((response) => response.url().includes('/executions?') && response.url().includes(body.id));
+    await poll();
+    started.unshift(await start());
+    await rows.nth(70).waitFor();
+    await poll();
+    assert.deepEqual(later, []);
+    assert.deepEqual(await rows.evaluateAll((links) => links.map((link) => link.getAttribute('href').split('/').at(-1))), started);
+    // A change by the user may concern every row.
+    await at.open(page, `/workflows/${body.id}`);
+    await rows.nth(19).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await rows.nth(39).waitFor();
+    const all = page.waitForResponse((response) => response.url().includes('cursor='));
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await all;
   });
 });
 

@@ -2,19 +2,31 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { fill } from './demo.mjs';
+import { fill, MANUAL, SAGA } from './demo.mjs';
 import { checkAccess, harness } from './harness.mjs';
 import { APPROVAL } from './server.mjs';
 
 const at = harness();
 let filled;
-const ids = () => (filled ??= fill(at.server));
+const ids = () => (filled ??= begin());
 
-const PATHS = ({ form, loop, gate, schedule, broken }) => [
+async function begin() {
+  const made = await fill(at.server);
+  const [manual, saga] = [await at.server.run(MANUAL), await at.server.run(SAGA)];
+  const { items } = (await at.server.api('GET', `/schedules/${made.broken}/runs`)).body;
+  await at.server.api('POST', '/tenants', { name: 'a second tenant' });
+  return { ...made, manual, saga, run: items[0].id };
+}
+
+const PATHS = ({ form, loop, gate, schedule, broken, approval, manual, saga, run }) => [
   '/',
+  '/sign-in',
   '/executions',
   ...['graph?step=book', 'timeline', 'steps', 'values', 'logs', 'children', 'events', 'evidence'].map((tab) => `/executions/${loop.execution}/${tab}`),
   `/executions/${gate.execution}`,
+  `/executions/${approval.execution}`,
+  `/executions/${manual.execution}`,
+  `/executions/${saga.execution}/actions`,
   '/workflows',
   '/workflows/new',
   ...['overview', 'start', 'source', 'versions'].map((tab) => `/workflows/${form.workflow}/${tab}`),
@@ -22,11 +34,46 @@ const PATHS = ({ form, loop, gate, schedule, broken }) => [
   '/schedules/new',
   `/schedules/${schedule}`,
   `/schedules/${broken}`,
+  `/runs/${run}`,
   '/dead-letters',
   ...['tokens', 'tenants', 'secrets', 'webhooks', 'workers', 'environments', 'quarantine', 'audit'].map((tab) => `/administration/${tab}`),
 ];
 
+/** Where each dialog is, the button that opens it, and something that it shows when it is complete. */
+const DIALOGS = ({ long, failing, schedule }) => [
+  [`/executions/${long.execution}`, 'Cancel …', 'Cancel the execution'],
+  [`/executions/${long.execution}`, 'Pause …', 'Pause the execution'],
+  [`/executions/${long.execution}`, 'Patch …', 'Keys as JSON'],
+  [`/executions/${failing.execution}`, 'Retry …', /again/],
+  ['/executions', /^Cancel all/, /will be cancelled/],
+  ['/executions', /^Retry all/, /will be retried/],
+  [`/schedules/${schedule}`, 'Trigger …', 'Reason'],
+  [`/schedules/${schedule}`, 'Backfill …', 'Occurrences of this time'],
+  ['/administration/tenants', 'Change …', 'Open executions'],
+  ['/', 'Keys', 'Keys without Ctrl'],
+];
+
 for (const colorScheme of ['light', 'dark']) {
+  test(`axe finds nothing serious in any dialog in the ${colorScheme} theme`, async () => {
+    const dialogs = DIALOGS(await ids());
+    await at.signedIn(
+      async (page) => {
+        for (const [path, button, text] of dialogs) {
+          await at.open(page, path);
+          await page.getByRole('button', { name: button, exact: typeof button === 'string' }).first().click();
+          const dialog = page.getByRole('dialog');
+          await dialog.getByText(text).first().waitFor();
+          await dialog.locator('[aria-busy]').first().waitFor({ state: 'detached' });
+          await checkAccess(page, `${button} at ${path}`);
+          await page.keyboard.press('Escape');
+          await dialog.waitFor({ state: 'detached' });
+        }
+      },
+      { colorScheme },
+    );
+  });
+
+
   test(`axe finds nothing serious on any page in the ${colorScheme} theme`, async () => {
     const paths = PATHS(await ids());
     await at.signedIn(

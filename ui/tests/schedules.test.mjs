@@ -83,6 +83,49 @@ test('home shows the next schedules and dead letters, which are run again or dis
   });
 });
 
+test('the calendar has older occurrences, and those that were skipped or retried say why', async () => {
+  const command = (script) => ({ kind: 'shell', command: 'sh', args: ['-c', script] });
+  const gate = `${at.server.folder}/gate`;
+  const runs = async (id, status) => (await at.server.api('GET', `/schedules/${id}/runs?status=${status}`)).body.items;
+  const busy = await create({ name: 'busy', schedule: { kind: 'cron', expr: '* * * * * *' }, target: command(`while [ ! -e ${gate} ]; do sleep 0.05; done`), policy: { overlap: 'queue_latest' } });
+  await at.server.until(async () => (await runs(busy, 'skipped')).length > 0);
+  await at.server.api('POST', `/schedules/${busy}/pause`, {});
+  at.server.write('gate', '');
+  const again = await create({ name: 'again', target: command(`test -e ${at.server.folder}/tried || { touch ${at.server.folder}/tried; printf '\\033[31mno tide\\033[0m' >&2; exit 1; }`), retry: { max_attempts: 2, initial_delay_seconds: 1, max_delay_seconds: 1 } });
+  await at.server.api('POST', `/schedules/${again}/trigger`, { reason: 'a try' });
+  await at.server.until(async () => (await runs(again, 'succeeded')).length === 1);
+  const old = await create({ name: 'old', schedule: { kind: 'cron', expr: '0 * * * *' }, target: { kind: 'shell', command: 'true', args: [] }, policy: { overlap: 'allow', max_concurrency: 20 } });
+  // More than a page of the calendar has.
+  const filled = await at.server.api('POST', `/schedules/${old}/backfill`, { from: '2026-01-01T00:30:00Z', to: '2026-01-06T00:30:00Z' });
+  assert.equal(filled.body.created, 120);
+  await at.signedIn(async (page) => {
+    const past = page.getByRole('region', { name: 'Past occurrences' });
+    await at.open(page, `/schedules/${busy}`);
+    await past.getByRole('button', { name: /skipped$/ }).first().click();
+    await past.locator('.note .status.skipped').waitFor();
+    await past.locator('.note').getByText('superseded by newer queued occurrence').waitFor();
+    await at.open(page, `/schedules/${again}`);
+    await past.locator('.note .status.succeeded').waitFor();
+    await past.getByText('run 1 · run 2').waitFor();
+    await past.getByText(/attempt 1 had failed/).waitFor();
+    assert.ok(!(await past.innerHTML()).includes('[31m'));
+    await past.getByRole('link', { name: 'run 1' }).click();
+    await page.locator('.title .status.failed').waitFor();
+    await at.open(page, `/schedules/${old}`);
+    await past.locator('.marks button').nth(99).waitFor();
+    assert.equal(await past.locator('.marks button').count(), 100);
+    const keys = (await at.server.api('GET', `/schedules/${old}/runs?limit=200`)).body.items.map(({ occurrence_key }) => occurrence_key);
+    const key = keys.find((one) => one.includes('2026-01-01T01:00'));
+    await at.open(page, `/schedules/${old}?occurrence=${encodeURIComponent(key)}`);
+    await past.getByText('The chosen occurrence is older than those shown.').waitFor();
+    await past.getByRole('button', { name: 'Show older' }).click();
+    await past.locator('.marks button').nth(119).waitFor();
+    await past.getByText('The chosen occurrence is older than those shown.').waitFor({ state: 'detached' });
+    assert.equal(await past.locator('.marks button[aria-pressed=true]').evaluate((mark) => [...document.querySelectorAll('.marks button')].indexOf(mark)), 119);
+    await past.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
+  });
+});
+
 test('a backfill shows first which occurrences would run', async () => {
   const id = await create({ name: 'hourly', schedule: { kind: 'cron', expr: '0 * * * *' }, target: { kind: 'shell', command: 'true', args: [] }, policy: { overlap: 'allow', max_concurrency: 5 } });
   await at.signedIn(

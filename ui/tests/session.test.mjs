@@ -96,6 +96,39 @@ test('an operator looks at another tenant, and returns', async () => {
   });
 });
 
+test('an address names the tenant that an operator views, and a link shows the same', async () => {
+  const made = await at.server.api('POST', '/tenants', { name: 'third fleet' });
+  const { id } = made.body;
+  const send = (path, body) => fetch(`${at.server.url}/api/v1${path}`, { method: 'POST', headers: { authorization: `Bearer ${at.server.token}`, 'content-type': 'application/yaml', 'X-Tenant-ID': id }, body });
+  assert.equal((await send('/workflows', 'name: distant\nnodes: [{id: start, type: trigger}]\n')).status, 201);
+  const mustBe = (url) => new URL(url).searchParams.get('tenant');
+  await at.signedIn(async (page, context) => {
+    await page.getByLabel('Tenant').selectOption({ label: 'third fleet' });
+    await page.getByText('owner of third fleet').waitFor();
+    await page.getByRole('link', { name: 'Workflows' }).click();
+    await page.getByRole('link', { name: 'distant' }).click();
+    await page.getByRole('heading', { name: 'distant' }).waitFor();
+    assert.equal(mustBe(page.url()), id);
+    assert.equal(mustBe(await page.getByRole('link', { name: 'Versions' }).evaluate((link) => link.href)), id);
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await other.getByRole('heading', { name: 'distant' }).waitFor();
+    await other.getByLabel('Tenant').selectOption({ label: 'default' });
+    await other.getByText('owner of default').waitFor();
+    assert.equal(mustBe(other.url()), null);
+    await other.goBack();
+    await other.getByRole('heading', { name: 'distant' }).waitFor();
+    await other.getByText('owner of third fleet').waitFor();
+  });
+  const { context, page } = await at.visit();
+  await at.open(page, `/workflows?tenant=${id}`);
+  await page.getByLabel('Token').fill(at.server.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('link', { name: 'distant' }).waitFor();
+  assert.equal(mustBe(page.url()), id);
+  await context.close();
+});
+
 test('the owner is one user, whose session is marked, with a link and with a token', async () => {
   const { execution } = await at.server.run(APPROVAL);
   await at.signedIn(async (page) => {
@@ -146,4 +179,16 @@ test('other sites cannot use the session', async () => {
   assert.equal(await send('GET', { 'sec-fetch-site': 'cross-site' }), 401);
   assert.equal(await send('POST', { 'sec-fetch-site': 'same-site' }), 401);
   assert.equal(await send('POST', { origin: 'http://127.0.0.1:1' }), 401);
+});
+
+test('an address with a tenant that the user may not view shows the own one, and names it no longer', async () => {
+  const made = await at.server.api('POST', '/tokens', { name: 'reader', role: 'viewer' });
+  const { context, page } = await at.visit({}, true);
+  await at.open(page, '/workflows?tenant=ten_00000000000000000000000000000000');
+  await page.getByLabel('Token').fill(made.body.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Workflows' }).waitFor();
+  await page.waitForURL((url) => !url.search.includes('tenant'));
+  await page.getByText('viewer of default').waitFor();
+  await context.close();
 });

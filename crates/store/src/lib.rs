@@ -67,7 +67,7 @@ pub use registry::{
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow, WHOLE};
 pub use schedules::{
-    Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, NewRun, NoticeAttempt,
+    Attention, ChainQuery, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, NewRun, NoticeAttempt,
     OccurrencePlan, Receipt, RunHolder, RunLease, RunOutcome, RunQuery, RunResult, ScheduleId, ScheduleLoad,
     ScheduleQuery, ScheduleRunId, ScheduleWrite, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
     WaitingPage, WaitingQuery,

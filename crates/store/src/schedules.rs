@@ -257,7 +257,7 @@ pub trait Schedules {
     ) -> StoreResult<Vec<StoredRun>>;
 
     /// Returns all attempts at the newest occurrences of a schedule, the newest occurrence first, the first attempt first.
-    fn chains(&mut self, schedule: ScheduleId, occurrences: usize) -> StoreResult<Vec<StoredRun>>;
+    fn chains(&mut self, query: &ChainQuery) -> StoreResult<Vec<StoredRun>>;
 
     /// Returns notices of all tenants that are due until a time, the earliest first.
     fn due_notices(&mut self, until: Millis, limit: usize) -> StoreResult<Vec<DeadLetterNotice>>;
@@ -348,6 +348,16 @@ pub struct RunQuery {
     pub schedule: Option<ScheduleId>,
     pub status: Option<RunStatus>,
     pub before: Option<ScheduleRunId>,
+    pub limit: usize,
+}
+
+/// Occurrences of a schedule, each with all of its attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainQuery {
+    pub schedule: ScheduleId,
+    /// Nominal time and key of the occurrence before which the list begins; `None` for the newest ones.
+    pub before: Option<(Millis, String)>,
+    /// Maximum number of occurrences.
     pub limit: usize,
 }
 

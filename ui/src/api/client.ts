@@ -43,10 +43,17 @@ const TENANT = 'windlass.tenant';
 /** Sessions belong to the user, whichever tenant is viewed. */
 const SESSION = '/session';
 
+const tenantListeners = new Set<() => void>();
+
 /** The tenant that an operator views in place of the operator's own. */
 export const tenant = {
   get: (): string | null => sessionStorage.getItem(TENANT),
-  set: (id: string | null): void => (id ? sessionStorage.setItem(TENANT, id) : sessionStorage.removeItem(TENANT)),
+  set: (id: string | null): void => {
+    if (id) sessionStorage.setItem(TENANT, id);
+    else sessionStorage.removeItem(TENANT);
+    tenantListeners.forEach((listener) => listener());
+  },
+  subscribe: (listener: () => void): void => void tenantListeners.add(listener),
 };
 
 let isReached = true;

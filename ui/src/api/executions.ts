@@ -1,6 +1,7 @@
 // Queries about executions, each under one key, so that a change refreshes every place that shows it.
 import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Waiting } from './client';
+import { readPolled } from './pages';
 import { LIVE_MS, useCan } from './shared';
 
 export interface ExecutionFilter {
@@ -35,10 +36,16 @@ export function sinceTime(since: string | undefined): string | undefined {
 /** A period is a time only in the request: the list of a period stays one list while time passes. */
 const readPage = (filter: ExecutionFilter, page: Query): Promise<Page> => api.get('/executions', { ...filter, since: sinceTime(filter.since), ...page });
 
+const PARTS = {
+  items: ({ executions }: Page) => executions,
+  id: ({ executionId }: ListedExecution) => executionId,
+  join: (fresh: Page, executions: ListedExecution[], { pagination }: Page): Page => ({ ...fresh, executions, pagination }),
+};
+
 export function useExecutions(filter: ExecutionFilter, limit = 50, isOn = true) {
   return useInfiniteQuery({
     queryKey: ['executions', filter, limit],
-    queryFn: ({ pageParam }) => readPage(filter, { limit, cursor: pageParam }),
+    queryFn: (context) => readPolled(context, PARTS, (cursor) => readPage(filter, { limit, cursor })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.pagination.cursor ?? undefined,
     refetchInterval: LIVE_MS,

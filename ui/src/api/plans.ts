@@ -2,6 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { Schema } from '../parts/inputs';
 import { api, type ApiError, type Query, type Schemas } from './client';
+import { KNOWN_PAGE, readItems, readPolled } from './pages';
 import { LIVE_MS } from './shared';
 
 /** A parameter or an output: text, or with a schema JSON. */
@@ -106,10 +107,18 @@ interface Page<Item> {
   nextCursor?: string | null;
 }
 
-function useCursorPages<Item>(key: unknown[], path: string, query: Query, everyMs?: number) {
+const partsOf = <Item>(id: (item: Item) => string) => ({
+  items: ({ items }: Page<Item>) => items,
+  id,
+  join: (fresh: Page<Item>, items: Item[], { nextCursor }: Page<Item>): Page<Item> => ({ ...fresh, items, nextCursor: nextCursor ?? null }),
+});
+
+const idOf = ({ id }: { id: string }): string => id;
+
+function useCursorPages<Item>(key: unknown[], path: string, query: Query, id: (item: Item) => string, everyMs?: number) {
   return useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam }) => api.get<Page<Item>>(path, { ...query, cursor: pageParam }),
+    queryFn: (context) => readPolled(context, partsOf(id), (cursor) => api.get<Page<Item>>(path, { ...query, cursor })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ nextCursor }: Page<Item>) => nextCursor ?? undefined,
     placeholderData: keepPreviousData,
@@ -117,7 +126,7 @@ function useCursorPages<Item>(key: unknown[], path: string, query: Query, everyM
   });
 }
 
-export const usePlans = () => useCursorPages<Plan>(['plans'], '/plans', { limit: 50 }, LIVE_MS);
+export const usePlans = () => useCursorPages<Plan>(['plans'], '/plans', { limit: 50 }, idOf, LIVE_MS);
 
 /** The newest plans, for their names in lists. */
 export const useRecentPlans = (isOn: boolean) =>
@@ -127,7 +136,7 @@ export const usePlan = (id: string, isOn = true) => useQuery<Plan, ApiError>({ q
 
 /** Executions of one plan, or of all plans; the newest first. */
 export const usePlanExecutions = (planID: string | undefined, phase?: string, pageSize = 50) =>
-  useCursorPages<PlanExecution>(['plan-executions', planID, phase, pageSize], '/plan-executions', { planID, phase, pageSize }, LIVE_MS);
+  useCursorPages<PlanExecution>(['plan-executions', planID, phase, pageSize], '/plan-executions', { planID, phase, pageSize }, idOf, LIVE_MS);
 
 /** The newest execution of a plan. */
 export const useNewestExecution = (planID: string, isOn: boolean) =>
@@ -136,7 +145,15 @@ export const useNewestExecution = (planID: string, isOn: boolean) =>
 export const usePlanExecution = (id: string, isOn = true) =>
   useQuery<PlanExecution, ApiError>({ queryKey: ['execution', id, 'plan'], queryFn: () => api.get(`/plan-executions/${id}`), enabled: isOn, placeholderData: keepPreviousData });
 
-export const useActions = () => useCursorPages<Schemas['ListedAction']>(['actions'], '/actions', { limit: 100 });
+/** The first actions by name, for a search in all of them. */
+export const useKnownActions = () =>
+  useQuery<readonly Schemas['ListedAction'][], ApiError>({
+    queryKey: ['actions', 'known'],
+    queryFn: () => readItems((cursor) => api.get<Page<Schemas['ListedAction']>>('/actions', { limit: KNOWN_PAGE, cursor }).then(({ items, nextCursor }) => [items, nextCursor])),
+    staleTime: RECENT_MS,
+  });
+
+export const useActions = () => useCursorPages<Schemas['ListedAction']>(['actions'], '/actions', { limit: 100 }, idOf);
 
 /** An action with its newest revision, or with the given one. */
 export const useAction = (name: string, revision?: string) =>
@@ -146,6 +163,6 @@ export const useAction = (name: string, revision?: string) =>
     placeholderData: keepPreviousData,
   });
 
-export const useRevisions = (name: string) => useCursorPages<Schemas['ListedRevision']>(['action', name, 'revisions'], `/actions/${encodeURIComponent(name)}/revisions`, { limit: 100 });
+export const useRevisions = (name: string) => useCursorPages<Schemas['ListedRevision']>(['action', name, 'revisions'], `/actions/${encodeURIComponent(name)}/revisions`, { limit: 100 }, ({ revision }) => String(revision));
 
 export const useClusters = () => useQuery<Page<Schemas['ClusterView']>, ApiError>({ queryKey: ['clusters'], queryFn: () => api.get('/clusters', { limit: 100 }) });

@@ -1,6 +1,9 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Query, type Schemas } from './client';
+import { KNOWN_PAGE, readItems, readPolled } from './pages';
 import { LIVE_MS } from './shared';
+
+const KNOWN_MS = 60_000;
 
 /** The fields of a schedule that its document has; the API type names only those that the server adds. */
 export type Schedule = Schemas['ScheduleView'] & {
@@ -13,10 +16,21 @@ export type Schedule = Schemas['ScheduleView'] & {
 export type Run = Schemas['RunSummary'];
 export type DeadLetter = Schemas['DeadLetterView'];
 
-function useItems<Of>(key: unknown[], path: string, query: Query = {}) {
+interface Page<Item> {
+  items: Item[];
+  next_cursor?: string | null;
+}
+
+const partsOf = <Item extends { id: string }>() => ({
+  items: ({ items }: Page<Item>) => items,
+  id: ({ id }: Item) => id,
+  join: (fresh: Page<Item>, items: Item[], { next_cursor }: Page<Item>): Page<Item> => ({ ...fresh, items, next_cursor: next_cursor ?? null }),
+});
+
+function useItems<Of extends { id: string }>(key: unknown[], path: string, query: Query = {}) {
   return useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam }) => api.get<{ items: Of[]; next_cursor?: string | null }>(path, { limit: 50, ...query, cursor: pageParam }),
+    queryFn: (context) => readPolled(context, partsOf<Of>(), (cursor) => api.get<Page<Of>>(path, { limit: 50, ...query, cursor })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     refetchInterval: LIVE_MS,
@@ -24,6 +38,14 @@ function useItems<Of>(key: unknown[], path: string, query: Query = {}) {
 }
 
 export const useSchedules = () => useItems<Schedule>(['schedules'], '/schedules');
+/** The newest schedules, for a search in all of them. */
+export const useKnownSchedules = () =>
+  useQuery<readonly Schedule[], ApiError>({
+    queryKey: ['schedules', 'known'],
+    queryFn: () => readItems((cursor) => api.get<Page<Schedule>>('/schedules', { limit: KNOWN_PAGE, cursor }).then(({ items, next_cursor }) => [items, next_cursor])),
+    staleTime: KNOWN_MS,
+  });
+
 export const useRuns = (schedule: string) => useItems<Run>(['schedule', schedule, 'runs'], `/schedules/${schedule}/runs`);
 
 const LETTERS = 200;
@@ -35,7 +57,7 @@ const OPEN_LETTERS = 50;
 export function useDeadLetters(schedule?: string, isAll = false) {
   return useInfiniteQuery({
     queryKey: ['dead-letters', schedule, isAll],
-    queryFn: ({ pageParam }) => (isAll ? readLetters(schedule, pageParam, 50) : readOpenLetters(schedule, pageParam)),
+    queryFn: (context) => readPolled<Page<DeadLetter>, DeadLetter>(context, partsOf<DeadLetter>(), (cursor) => (isAll ? readLetters(schedule, cursor, 50) : readOpenLetters(schedule, cursor))),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     refetchInterval: LIVE_MS * 3,
@@ -60,10 +82,24 @@ export function useSchedule(id: string) {
   return useQuery<Schedule, ApiError>({ queryKey: ['schedule', id], queryFn: () => api.get(`/schedules/${id}`), refetchInterval: LIVE_MS });
 }
 
-export function useExplanation(id: string, past: number) {
-  return useQuery<Schemas['Explanation'], ApiError>({
-    queryKey: ['schedule', id, 'explain', past],
-    queryFn: () => api.get(`/schedules/${id}/explain`, { next: 10, past }),
+type Explanation = Schemas['Explanation'];
+
+const OCCURRENCES = {
+  items: ({ past }: Explanation) => past,
+  id: ({ occurrence_key }: Schemas['PastOccurrence']) => occurrence_key,
+  join: (fresh: Explanation, past: Schemas['PastOccurrence'][], { past_cursor }: Explanation): Explanation => ({ ...fresh, past, past_cursor: past_cursor ?? null }),
+};
+
+const NEXT = 10;
+const PAST = 100;
+
+/** The next occurrences, and pages of the past ones. */
+export function useExplanation(id: string) {
+  return useInfiniteQuery({
+    queryKey: ['schedule', id, 'explain'],
+    queryFn: (context) => readPolled(context, OCCURRENCES, (cursor) => api.get<Explanation>(`/schedules/${id}/explain`, { next: cursor === undefined ? NEXT : 0, past: PAST, cursor })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ past_cursor }) => past_cursor ?? undefined,
     refetchInterval: LIVE_MS,
   });
 }

@@ -47,7 +47,7 @@ export function SignIn() {
       <h1>Windlass</h1>
       {isEnded && <p className="note">Your session has ended: it expired, you signed out, or its token was revoked.</p>}
       <form onSubmit={submit}>
-        <label htmlFor="token">Token</label>
+        <label htmlFor="token">Token or JWT</label>
         <input id="token" type="password" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} required />
         <button type="submit" disabled={signIn.isPending}>
           Sign in

@@ -3,7 +3,7 @@ import { memo, useDeferredValue, useState } from 'react';
 import { Copy } from './Copy';
 import { Download } from './Download';
 import { API, isReference, type Reference } from './reference';
-import { bytes } from './words';
+import { bytes, plural, withoutColours } from './words';
 
 const OPEN_DEPTH = 2;
 const SHOWN_MAX = 200;
@@ -90,7 +90,7 @@ function LargeValue({ name, place, value }: { name: string | undefined; place: s
 
 function Leaf({ name, value, search }: { name: string | undefined; value: unknown; search: string }) {
   const [all, setAll] = useState(false);
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = typeof value === 'string' ? withoutColours(value) : JSON.stringify(value);
   const cut = !all && text.length > TEXT_MAX;
   const isFound = search !== '' && text.toLowerCase().includes(search);
   return (
@@ -99,7 +99,7 @@ function Leaf({ name, value, search }: { name: string | undefined; value: unknow
       <span className={`${typeof value}${isFound ? ' found' : ''}`}>{cut ? text.slice(0, TEXT_MAX) : text}</span>
       {cut && (
         <button type="button" className="quiet" onClick={() => setAll(true)}>
-          … {text.length - TEXT_MAX} more characters
+          … {plural(text.length - TEXT_MAX, 'more character')}
         </button>
       )}
     </div>

@@ -1,7 +1,8 @@
 // A form made from a JSON Schema. A field that is left empty is left out. Of given values, those that are not edited are sent as they were.
-import { type ChangeEvent, type ReactNode, useEffect, useId, useRef } from 'react';
+import { type ChangeEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { useSecrets } from '../api/administration';
 import { useCan } from '../api/shared';
+import { Problem } from './basics';
 import { fieldText, hintOf, isShown, parseInput, type Schema, showInput, typeOf } from './inputs';
 import { bytes, localTime } from './words';
 
@@ -194,7 +195,8 @@ function DateTime({ attributes, text, change }: InputProps) {
 /** A secret is passed by its name; its value stays at the server. */
 function SecretName({ attributes, text, change }: InputProps) {
   const canRead = useCan('edit');
-  const secrets = useSecrets(canRead).data?.secrets ?? [];
+  const found = useSecrets(canRead);
+  const secrets = found.data?.secrets ?? [];
   return (
     <>
       <input {...attributes} list={`${attributes.id}-names`} value={text} placeholder="name of a secret" onChange={(event) => change(event.target.value)} />
@@ -203,16 +205,34 @@ function SecretName({ attributes, text, change }: InputProps) {
           <option key={name} value={name} />
         ))}
       </datalist>
+      {found.error && (
+        <>
+          <span className="bad-text">The names of secrets could not be read.</span>
+          <Problem error={found.error} retry={() => void found.refetch()} />
+        </>
+      )}
     </>
   );
 }
 
+/** Returns the base64 of a file. */
+async function encode(file: File): Promise<string> {
+  const content = new Uint8Array(await file.arrayBuffer());
+  const chunks = Array.from({ length: Math.ceil(content.length / 8_192) }, (_, part) => String.fromCharCode(...content.subarray(part * 8_192, (part + 1) * 8_192)));
+  return btoa(chunks.join(''));
+}
+
 /** A file is sent as base64. The browser shows the name of a file only until the page changes. */
 function FileField({ attributes, text, change }: InputProps) {
+  const newest = useRef(0);
+  const [failure, setFailure] = useState<string>();
+  /** A large file may be read after one that was chosen later. */
   const read = async (file: File | undefined) => {
-    const bytes = new Uint8Array((await file?.arrayBuffer()) ?? new ArrayBuffer(0));
-    const chunks = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, part) => String.fromCharCode(...bytes.subarray(part * 8_192, (part + 1) * 8_192)));
-    change(btoa(chunks.join('')));
+    const number = (newest.current += 1);
+    const content = file ? await encode(file).catch((error: unknown) => new Error(`${file.name} could not be read: ${error instanceof Error ? error.message : String(error)}`)) : '';
+    if (number !== newest.current) return;
+    setFailure(content instanceof Error ? content.message : undefined);
+    change(content instanceof Error ? '' : content);
   };
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -221,6 +241,11 @@ function FileField({ attributes, text, change }: InputProps) {
   return (
     <>
       <input {...attributes} ref={field} type="file" onChange={(event) => void read(event.target.files?.[0])} />
+      {failure && (
+        <span className="bad-text" role="alert">
+          {failure}
+        </span>
+      )}
       {text && <span className="faint">{bytes(Math.floor((text.replace(/=+$/, '').length * 3) / 4))} are sent</span>}
     </>
   );

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import { api, type Schemas, type Task } from '../api/client';
 import { useCan, useChange, useSession } from '../api/shared';
 import { Problem, Time } from './basics';
-import { text } from './words';
+import { text, withoutColours } from './words';
 
 export function TaskList({ tasks }: { tasks: readonly Task[] }) {
   return (
@@ -20,7 +20,7 @@ function TaskForm({ task }: { task: Task }) {
   const title = useId();
   return (
     <div className="answer" role="group" aria-labelledby={title}>
-      <strong id={title}>{text(task.message) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
+      <strong id={title}>{withoutColours(text(task.message)) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
       <p className="faint">
         <Link href={`/executions/${task.executionId}`} data-row>
           {task.workflowName ?? 'execution'}

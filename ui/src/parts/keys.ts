@@ -5,7 +5,7 @@ import { PLACES } from './places';
 
 export const KEYS: readonly (readonly [string, string])[] = [
   ['Ctrl K', 'open the command palette'],
-  ['/', 'search in the page'],
+  ['/', 'search in the page, or open the palette on a page without a search field'],
   ['?', 'show these keys'],
   ...PLACES.map(({ key, name }) => [`g ${key}`, `go to ${name}`] as const),
   ['j / k', 'next or previous row of a list'],
@@ -58,7 +58,9 @@ export function useKeys(open: (overlay: Overlay) => void): void {
       if (event.key === 'k') moveInList(-1);
       if (event.key === '/') {
         event.preventDefault();
-        document.querySelector<HTMLInputElement>('main input[type=search]')?.focus();
+        const field = document.querySelector<HTMLInputElement>('main input[type=search]');
+        if (field) field.focus();
+        else open('palette');
       }
     };
     document.addEventListener('keydown', press);

@@ -58,6 +58,18 @@ fn a_backfill_runs_each_occurrence_of_a_past_time_once_after_a_preview() {
     assert!(runs(&server, &id).is_empty());
     assert_eq!(backfill(&server, &id, from, to, false).1, json!({ "occurrences": nominal, "created": 3 }));
     until("all have run", || (statuses(&server, &id) == ["1 succeeded"; 3]).then_some(()));
+    let explain = |query: &str| get(&server, &format!("/api/v1/schedules/{id}/explain?{query}"));
+    let mut pages = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = explain(&format!("past=2{cursor}"));
+        let times = page["past"].as_array().unwrap().iter().map(|past| past["nominal_time"].clone());
+        pages.push(times.collect::<Vec<_>>());
+        let Some(next) = page["past_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(pages, [vec![json!(nominal[2]), json!(nominal[1])], vec![json!(nominal[0])]]);
+    assert_eq!(explain("cursor=abc")["error"]["details"][0]["path"], "cursor");
     let mut times: Vec<String> =
         runs(&server, &id).iter().map(|run| run["nominal_time"].as_str().unwrap().to_owned()).collect();
     times.sort();

@@ -102,6 +102,25 @@ fn what_is_wrong_with_a_definition_is_reported_with_line_column_and_hint() {
 }
 
 #[test]
+fn a_checked_definition_is_drawn_as_the_stored_one() {
+    let place = Place::new();
+    let server = place.serve();
+    let text = playbook("drawn");
+    let check = |query: &str, text: &str| {
+        let (status, checked) =
+            send(&server, Method::POST, &format!("/api/v1/validate{query}"), "text/yaml", text);
+        assert_eq!(status, StatusCode::OK, "{checked}");
+        checked
+    };
+    let drawn = check("?graph=true", &text)["graph"].clone();
+    assert!(!drawn["nodes"].as_array().unwrap().is_empty(), "{drawn}");
+    assert_eq!(check("", &text).get("graph"), None);
+    assert_eq!(check("?graph=true", "workflow: []").get("graph"), None);
+    let stored = server.define(&text);
+    assert_eq!(read_answer(server.get(&format!("/api/v1/workflows/{stored}/graph?format=json"))).1, drawn);
+}
+
+#[test]
 fn lists_are_filtered_and_paged() {
     let place = Place::new();
     let server = place.serve();

@@ -7,7 +7,7 @@ pub(super) fn write(picture: &Picture) -> String {
     serde_json::to_string(&describe(picture)).expect("text and numbers can be written")
 }
 
-fn describe(picture: &Picture) -> Graph {
+pub(super) fn describe(picture: &Picture) -> Graph {
     Graph {
         nodes: picture.nodes.iter().map(|node| describe_node(picture, node)).collect(),
         edges: picture.edges.iter().map(|edge| describe_edge(picture, edge)).collect(),

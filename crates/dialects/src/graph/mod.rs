@@ -22,7 +22,7 @@ use windlass_kernel::net::{
 };
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::Pipeline;
-use windlass_views::{bare, shortened, shown_expression};
+use windlass_views::{Graph, bare, shortened, shown_expression};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -73,6 +73,12 @@ pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, 
         Format::Svg => svg::write(&picture),
         Format::Json => json::write(&picture),
     })
+}
+
+/// Returns the graph of a definition as data.
+#[must_use]
+pub fn graph_of(net: &Net) -> Graph {
+    json::describe(&Picture::of(net, None))
 }
 
 /// Frames around a step: more are too narrow to be distinguished, and every level indents the text formats further.

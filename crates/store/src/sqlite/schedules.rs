@@ -11,9 +11,9 @@ use crate::rules::{
     replace_triggered,
 };
 use crate::schedules::{
-    Attention, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, Receipt, RunQuery, ScheduleId,
-    ScheduleLoad, ScheduleQuery, ScheduleRunId, Schedules, StoredDeadLetter, StoredRun, StoredSchedule,
-    WaitingPage, WaitingQuery,
+    Attention, ChainQuery, DeadLetterId, DeadLetterNotice, DeadLetterQuery, LeaseKey, Receipt, RunQuery,
+    ScheduleId, ScheduleLoad, ScheduleQuery, ScheduleRunId, Schedules, StoredDeadLetter, StoredRun,
+    StoredSchedule, WaitingPage, WaitingQuery,
 };
 use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -399,13 +399,16 @@ impl Schedules for SqliteReader {
         query_all(&self.conn, &sql, params![schedule.bytes(), from.0, to.0, limit(count)], read_run)
     }
 
-    fn chains(&mut self, schedule: ScheduleId, count: usize) -> StoreResult<Vec<StoredRun>> {
+    fn chains(&mut self, query: &ChainQuery) -> StoreResult<Vec<StoredRun>> {
+        // SQLite uses the index for `nominal_time <=` only, not for the comparison of pairs.
         let sql = format!(
             "{RUN} WHERE schedule = ?1 AND occurrence_key IN (SELECT occurrence_key FROM schedule_runs \
-             WHERE schedule = ?1 AND attempt = 1 ORDER BY nominal_time DESC, id DESC LIMIT ?2) \
-             ORDER BY nominal_time DESC, occurrence_key, attempt"
+             WHERE schedule = ?1 AND attempt = 1 AND nominal_time <= ?3 AND (nominal_time, occurrence_key) < (?3, ?4) \
+             ORDER BY nominal_time DESC, occurrence_key DESC LIMIT ?2) \
+             ORDER BY nominal_time DESC, occurrence_key DESC, attempt"
         );
-        query_all(&self.conn, &sql, params![schedule.bytes(), limit(count)], read_run)
+        let (at, key) = query.before.as_ref().map_or((i64::MAX, ""), |(at, key)| (at.0, key.as_str()));
+        query_all(&self.conn, &sql, params![query.schedule.bytes(), limit(query.limit), at, key], read_run)
     }
 
     fn due_notices(&mut self, until: Millis, count: usize) -> StoreResult<Vec<DeadLetterNotice>> {

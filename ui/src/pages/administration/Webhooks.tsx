@@ -80,30 +80,30 @@ function Redeliver({ id }: { id: string }) {
 
 /** The secret is read on request only: each read is in the audit log. */
 function SigningSecret() {
-  const [isShown, setShown] = useState(false);
-  const read = useChange(
-    () => api.get<Schemas['WebhookSecretView']>('/webhook-secret'),
-    () => setShown(true),
-  );
-  const rotate = useChange(
-    () => api.post<Schemas['WebhookSecretView']>('/webhook-secret/rotate', {}),
-    () => setShown(true),
-  );
-  const secret = rotate.data ?? read.data;
+  const [shown, setShown] = useState<string>();
+  const show = ({ secret }: Schemas['WebhookSecretView']) => setShown(secret);
+  const read = useChange(() => api.get<Schemas['WebhookSecretView']>('/webhook-secret'), show);
+  const rotate = useChange(() => api.post<Schemas['WebhookSecretView']>('/webhook-secret/rotate', {}), show);
   const error = read.error ?? rotate.error;
   return (
     <Section title="Signing secret">
       <div className="row wrap">
-        <button type="button" onClick={() => read.mutate(undefined)}>
-          Show
-        </button>
+        {shown === undefined ? (
+          <button type="button" disabled={read.isPending} onClick={() => read.mutate(undefined)}>
+            Show
+          </button>
+        ) : (
+          <button type="button" onClick={() => setShown(undefined)}>
+            Hide
+          </button>
+        )}
         <button type="button" className="bad" onClick={() => window.confirm('Create a new signing secret? For one day webhooks are signed with both.') && rotate.mutate(undefined)}>
           Rotate
         </button>
-        {isShown && secret && (
+        {shown !== undefined && (
           <>
-            <code>{secret.secret}</code>
-            <Copy text={secret.secret} label="Copy" />
+            <code>{shown}</code>
+            <Copy text={shown} label="Copy" />
           </>
         )}
       </div>

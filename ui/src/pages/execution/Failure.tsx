@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Execution, ExecutionError } from '../../api/client';
 import { Json } from '../../parts/Json';
-import { duration, pathText, text, withoutColours } from '../../parts/words';
+import { duration, pathText, plural, text, withoutColours } from '../../parts/words';
 
 const SHOWN_MAX = 5;
 
@@ -18,7 +18,7 @@ export function Failures({ execution }: { execution: Execution }) {
       {errors.slice(0, SHOWN_MAX).map((error, place) => (
         <Failure key={place} error={error} />
       ))}
-      {errors.length > SHOWN_MAX && <p className="faint">{errors.length - SHOWN_MAX} more failures are listed with their steps.</p>}
+      {errors.length > SHOWN_MAX && <p className="faint">{plural(errors.length - SHOWN_MAX, 'more failure is listed with its step', 'more failures are listed with their steps')}.</p>}
     </div>
   );
 }

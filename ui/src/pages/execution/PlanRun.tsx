@@ -9,6 +9,7 @@ import { Table } from '../../parts/Table';
 import { Json } from '../../parts/Json';
 import { bytes, text, withoutColours } from '../../parts/words';
 import { useCourse } from './course';
+import { CourseProblem } from './CourseProblem';
 import { Failure } from './Failure';
 import { why } from './why';
 
@@ -22,6 +23,7 @@ export const planStatus = (execution: Execution): PlanExecutionStatus | undefine
 export function PlanRun({ execution, plan }: { execution: Execution; plan: Plan | undefined }) {
   const id = execution.executionId;
   const found = usePlanExecution(id);
+  const course = useCourse(execution);
   const [query, change] = useAddress();
   const chosen = query.get('step') ?? undefined;
   const run = found.data;
@@ -30,6 +32,7 @@ export function PlanRun({ execution, plan }: { execution: Execution; plan: Plan 
   const steps = (status.steps ?? []).filter((step) => !chosen || step.id === chosen);
   return (
     <>
+      <CourseProblem course={course} />
       {status.error && (
         <div className="problem">
           <strong>The execution itself failed</strong>

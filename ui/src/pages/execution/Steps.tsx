@@ -7,6 +7,7 @@ import { Empty, Section, StatusMark } from '../../parts/basics';
 import { Json } from '../../parts/Json';
 import { plural } from '../../parts/words';
 import { useCourse } from './course';
+import { CourseProblem } from './CourseProblem';
 import { Failure } from './Failure';
 import { firingName, numbersOf } from './firings';
 import { Iterations } from './Iterations';
@@ -55,6 +56,7 @@ export const Steps = memo(function Steps({ execution, chosen, choose }: StepsPro
           </button>
         )}
       </form>
+      <CourseProblem course={course} />
       <Omitted execution={execution} step={chosen} />
       <section className="steps" aria-label="Steps">
         {nodes.slice(-SHOWN_MAX).map((node) => (
@@ -122,6 +124,7 @@ export const StepPanel = memo(function StepPanel({ execution, step, choose }: Pa
         </span>
       }
     >
+      <CourseProblem course={course} />
       <div className="steps">
         {shown.map((node) => (
           <Firing key={firingKey(node)} node={node} number={numbers.get(node) ?? 1} course={course} isOpen={nodes.length === 1} />

@@ -6,7 +6,7 @@ import { useExecutionStatus } from '../../api/executions';
 import { useCan, useChange, useSession } from '../../api/shared';
 import { Problem, Time } from '../../parts/basics';
 import { AnswerForm } from '../../parts/TaskList';
-import { pathText, text } from '../../parts/words';
+import { pathText, text, withoutColours } from '../../parts/words';
 import { waitingFor } from './why';
 
 type Asking = Pick<Execution, 'executionId' | 'waitingFor' | 'view'>;
@@ -53,7 +53,7 @@ export function Wait({ execution, waiting, aside }: WaitProps) {
   const facts = [waiting.nodeName, named && `for ${named}`].filter(Boolean).join(' · ');
   return (
     <div className="answer" role="group" aria-labelledby={title}>
-      <strong id={title}>{kind === 'approval' ? text(waiting.message) || 'Approval' : waitingFor(waiting, execution)}</strong>
+      <strong id={title}>{kind === 'approval' ? withoutColours(text(waiting.message)) || 'Approval' : waitingFor(waiting, execution)}</strong>
       <p className="faint">
         {aside}
         {facts}

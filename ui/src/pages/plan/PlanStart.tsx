@@ -51,8 +51,9 @@ function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: str
   const { secrets } = typed;
   const schema = schemaOf(fields, secrets);
   const texts = { ...beginTexts(schema, values), ...typed.texts };
-  const groups = useRunnerGroups().data?.groups;
-  const clusters = useClusters().data?.items;
+  const [foundGroups, foundClusters] = [useRunnerGroups(), useClusters()];
+  const groups = foundGroups.data?.groups;
+  const clusters = foundClusters.data?.items;
   const runner = plan.spec.runner ? undefined : (typed.runner ?? only(groups));
   const cluster = plan.spec.cluster ? undefined : (typed.cluster ?? groups?.find(({ name }) => name === runner)?.cluster ?? only(clusters));
   const [, navigate] = useLocation();
@@ -93,8 +94,11 @@ function StartForm({ plan, given, from }: { plan: Plan; given?: Spec; from?: str
       >
         {fields.length === 0 && <p className="faint">It has no parameters.</p>}
         <SchemaForm schema={schema} texts={texts} errors={read.errors} change={(name, text) => change((before) => ({ texts: { ...before.texts, [name]: text } }))} aside={(name) => <AsSecret name={name} isOn={secrets.has(name)} toggle={() => toggle(name)} />} />
-        <Choice name="Cluster" fixed={plan.spec.cluster && Object.entries(plan.spec.cluster).flat().join(': ')} value={cluster} options={clusters} change={(cluster) => change({ cluster })} />
+        <Choice name="Cluster" fixed={plan.spec.cluster && Object.entries(plan.spec.cluster).flat().join(': ')} value={cluster} options={clusters} change={(cluster) => change({ cluster })}>
+          {foundClusters.error && <Problem error={foundClusters.error} retry={() => void foundClusters.refetch()} />}
+        </Choice>
         <Choice name="Runner group" fixed={plan.spec.runner} value={runner} options={groups} change={(runner) => change({ runner })}>
+          {foundGroups.error && <Problem error={foundGroups.error} retry={() => void foundGroups.refetch()} />}
           {groups?.length === 0 && (
             <span className="faint">
               There is no group of workers. Start a worker: <code>windlass worker --server {window.location.origin} --group NAME --cluster local</code>

@@ -6,7 +6,7 @@ import { useCan, useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Empty, More, Problem, Result, Time, Title } from '../../parts/basics';
 import { Table } from '../../parts/Table';
-import { shortId } from '../../parts/words';
+import { shortId, withoutColours } from '../../parts/words';
 
 export function DeadLetters() {
   const [query, change] = useAddress();
@@ -42,7 +42,7 @@ export function DeadLetters() {
             columns={[
               { name: 'Schedule', show: ({ schedule_id }) => <Link href={`/schedules/${schedule_id}`}>{nameOf(schedule_id)}</Link> },
               { name: 'Failed', show: ({ created_at }) => <Time at={created_at} /> },
-              { name: 'Reason', isWide: true, show: ({ reason }) => reason },
+              { name: 'Reason', isWide: true, show: ({ reason }) => withoutColours(reason) },
               {
                 name: 'Run',
                 show: ({ run_id }) => (

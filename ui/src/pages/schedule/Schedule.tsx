@@ -9,16 +9,14 @@ import { Table } from '../../parts/Table';
 import { Dialog } from '../../parts/Dialog';
 import { Json } from '../../parts/Json';
 import { Unavailable } from '../../parts/Unavailable';
-import { exact } from '../../parts/words';
+import { exact, withLocalTimes } from '../../parts/words';
 import { Backfill } from './Backfill';
 import { Calendar } from './Calendar';
 import { scheduleStatus, whenText } from './Schedules';
 
-const PAST = 100;
-
 export function Schedule({ id }: { id: string }) {
   const found = useSchedule(id);
-  const explanation = useExplanation(id, PAST);
+  const explanation = useExplanation(id);
   const schedule = found.data;
   if (!schedule) return found.error ? <Unavailable what="schedule" error={found.error} retry={found.refetch} list="/schedules" /> : <Loading />;
   return (
@@ -32,13 +30,20 @@ export function Schedule({ id }: { id: string }) {
       <div className="columns">
         <Section title="Next occurrences">
           <Result of={explanation}>
-            <Next next={explanation.data?.next ?? []} isPaused={Boolean(schedule.paused_at)} />
+            <Next next={explanation.data?.pages[0]?.next ?? []} isPaused={Boolean(schedule.paused_at)} />
           </Result>
         </Section>
         <Section title="Past occurrences">
           <Result of={explanation}>
-            <Calendar past={explanation.data?.past ?? []} />
+            <Calendar past={explanation.data?.pages.flatMap(({ past }) => past) ?? []} hasOlder={explanation.hasNextPage} />
           </Result>
+          {explanation.hasNextPage && (
+            <p>
+              <button type="button" onClick={() => void explanation.fetchNextPage()} disabled={explanation.isFetchingNextPage}>
+                Show older
+              </button>
+            </p>
+          )}
         </Section>
       </div>
       <Runs id={id} />
@@ -70,7 +75,7 @@ function Next({ next, isPaused }: { next: readonly Schemas['NextOccurrence'][]; 
             <>
               {exact(one.nominal_time)}
               {/* A reason is written once for the occurrences that share it. */}
-              {one.reason !== next[next.indexOf(one) - 1]?.reason && <div className="faint">{one.reason}</div>}
+              {one.reason !== next[next.indexOf(one) - 1]?.reason && <div className="faint">{withLocalTimes(one.reason)}</div>}
             </>
           ),
         },

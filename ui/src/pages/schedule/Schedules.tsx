@@ -3,7 +3,7 @@ import { type Schedule, useSchedules } from '../../api/schedules';
 import { useCan } from '../../api/shared';
 import { Empty, More, Result, StatusMark, Time, Title } from '../../parts/basics';
 import { Table } from '../../parts/Table';
-import { duration } from '../../parts/words';
+import { duration, exact } from '../../parts/words';
 
 export function scheduleStatus({ enabled, paused_at }: Schedule): string {
   return !enabled ? 'disabled' : paused_at ? 'paused' : 'active';
@@ -16,7 +16,7 @@ export function whenText({ schedule, timezone }: Schedule): string {
     case 'interval':
       return `every ${duration((schedule.every_seconds ?? 0) * 1_000)}`;
     default:
-      return `once at ${schedule.at}`;
+      return `once at ${exact(schedule.at ?? '')}`;
   }
 }
 

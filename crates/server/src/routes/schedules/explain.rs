@@ -7,6 +7,7 @@ use crate::body::Params;
 use crate::host::now;
 use crate::ids;
 use crate::problem::Problem;
+use crate::routes::paging::Paged;
 use crate::routes::shared::Refusals;
 use crate::scheduler::stored::{SpecColumn, instant, millis};
 use axum::Json;
@@ -15,12 +16,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_kernel::Millis;
 use windlass_schedule::{Cadence, RunStatus, ScheduleSpec, occurrence_key, spread_due_time};
-use windlass_store::{Schedules as _, StoredRun, StoredSchedule};
+use windlass_store::{ChainQuery, Schedules as _, StoredRun, StoredSchedule};
 use windlass_views::time;
 
 const NEXT_MAX: usize = 100;
-const PAST_MAX: usize = 100;
+const PAST: Paged = Paged { name: "occurrences", usual: 20, most: 100 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +34,8 @@ pub(crate) struct ExplainParams {
     /// Number of past occurrences; 20 by default
     #[param(maximum = 100)]
     past: Option<usize>,
+    /// `past_cursor` of the page before
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,6 +43,8 @@ pub(crate) struct Explanation {
     next: Vec<NextOccurrence>,
     /// Newest first
     past: Vec<PastOccurrence>,
+    /// Send as `cursor` to get older past occurrences; null if there are none
+    past_cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,19 +79,33 @@ pub(super) async fn explain_schedule(
     Params(params): Params<ExplainParams>,
 ) -> Result<Json<Explanation>, Problem> {
     caller.may(Permission::View)?;
-    let (next, past) = (params.next.unwrap_or(5), params.past.unwrap_or(20));
-    if next > NEXT_MAX || past > PAST_MAX {
+    let (next, past) = (params.next.unwrap_or(5), params.past.unwrap_or(PAST.usual));
+    if next > NEXT_MAX || past > PAST.most {
         let message = format!("must be a number from 0 to {NEXT_MAX}");
         return Err(Problem::invalid(if next > NEXT_MAX { "next" } else { "past" }, message));
     }
     let schedule = find(&app, &caller, &id).await?;
     let spec = SpecColumn::read(&schedule)?.spec(&schedule)?;
-    let of = schedule.id;
-    let runs = app.readers.of(&caller.tenant).look(move |reader| reader.chains(of, past)).await?;
+    let before = PAST.place(params.cursor.as_deref(), parse_place)?;
+    let query = ChainQuery { schedule: schedule.id, before, limit: past + 1 };
+    let runs = app.readers.of(&caller.tenant).look(move |reader| reader.chains(&query)).await?;
+    let is_same = |one: &StoredRun, other: &StoredRun| one.occurrence_key == other.occurrence_key;
+    let mut chains: Vec<&[StoredRun]> = runs.chunk_by(is_same).collect();
+    let past_cursor = PAST.cut(&mut chains, past, |chain| format_place(chain)).cursor;
     Ok(Json(Explanation {
         next: next_occurrences(&schedule, &spec, next),
-        past: past_occurrences(&schedule, &runs),
+        past: chains.iter().filter_map(|chain| past_occurrence(&schedule, chain)).collect(),
+        past_cursor,
     }))
+}
+
+fn format_place(chain: &[StoredRun]) -> String {
+    chain.first().map(|run| format!("{}:{}", run.nominal_time.0, run.occurrence_key)).unwrap_or_default()
+}
+
+fn parse_place(text: &str) -> Option<(Millis, String)> {
+    let (at, key) = text.split_once(':')?;
+    Some((Millis(at.parse().ok()?), key.to_owned()))
 }
 
 fn next_occurrences(schedule: &StoredSchedule, spec: &ScheduleSpec, count: usize) -> Vec<NextOccurrence> {
@@ -122,20 +142,16 @@ fn describe(spec: &ScheduleSpec, at: Timestamp) -> String {
     }
 }
 
-/// Groups runs by occurrence. The attempts at one are next to each other.
-fn past_occurrences(schedule: &StoredSchedule, runs: &[StoredRun]) -> Vec<PastOccurrence> {
-    let explain = |chain: &[StoredRun]| {
-        let last = chain.last()?;
-        Some(PastOccurrence {
-            occurrence_key: last.occurrence_key.clone(),
-            nominal_time: time(last.nominal_time),
-            status: last.status.name().to_owned(),
-            reason: explain_chain(schedule, chain, last),
-            run_ids: chain.iter().map(|run| ids::format_run(run.id)).collect(),
-        })
-    };
-    let is_same = |one: &StoredRun, other: &StoredRun| one.occurrence_key == other.occurrence_key;
-    runs.chunk_by(is_same).filter_map(explain).collect()
+/// Explains an occurrence by the attempts at it, the first one first.
+fn past_occurrence(schedule: &StoredSchedule, chain: &[StoredRun]) -> Option<PastOccurrence> {
+    let last = chain.last()?;
+    Some(PastOccurrence {
+        occurrence_key: last.occurrence_key.clone(),
+        nominal_time: time(last.nominal_time),
+        status: last.status.name().to_owned(),
+        reason: explain_chain(schedule, chain, last),
+        run_ids: chain.iter().map(|run| ids::format_run(run.id)).collect(),
+    })
 }
 
 /// Explains the newest attempt, with an earlier failed one and the person who started it.

@@ -4,7 +4,7 @@ use super::source::{Text, compiled, storable};
 use super::{DialectName, Registered, current, hex, tagged};
 use crate::app::{App, unexpected_answer};
 use crate::auth::{Caller, Permission};
-use crate::body::OptionalJsonBody;
+use crate::body::{OptionalJsonBody, Params};
 use crate::hooks;
 use crate::host::now;
 use crate::ids;
@@ -20,13 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_dialects::graph::graph_of;
 use windlass_dialects::{Child, Compiled, DIAGNOSTICS_MAX, Dialect, Identity};
 use windlass_engine::{EngineAnswer, Refusal, Request};
 use windlass_store::{
     Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
     WorkflowId, WorkflowStatus,
 };
-use windlass_views::workflow_id;
+use windlass_views::{Graph, workflow_id};
 
 /// Name of a definition without a name.
 const UNNAMED: &str = "unnamed";
@@ -309,29 +310,48 @@ pub(crate) struct Validation {
     name: Option<String>,
     errors: Vec<Detail>,
     warnings: Vec<Detail>,
+    /// Present if it was asked for and the definition is valid
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    graph: Option<Graph>,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ValidationParams {
+    /// Whether the response has the graph of the definition
+    graph: Option<bool>,
 }
 
 /// Check a definition
 ///
 /// Nothing is stored.
 #[utoipa::path(post, path = "/api/v1/validate", tag = "workflows", security(("bearer" = [])),
+    params(ValidationParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Validation), Refusals, BodyRefusals))]
 pub(crate) async fn validate(
     State(app): State<Arc<App>>,
     caller: Caller,
+    Params(params): Params<ValidationParams>,
     Text(text): Text,
 ) -> Result<Json<Validation>, Problem> {
     caller.may(Permission::View)?;
-    let compiled = compiled(&app, &caller.tenant, text).await?;
+    let mut compiled = compiled(&app, &caller.tenant, text).await?;
     let dialect = compiled.dialect.map(|dialect| dialect.name().to_owned());
-    Ok(Json(Validation {
+    let checked = Validation {
         valid: compiled.is_valid(),
         dialect,
         name: compiled.name.clone(),
         errors: compiled.errors().map(Detail::from).collect(),
         warnings: warnings(&app, &caller, &compiled).await?,
-    }))
+        graph: None,
+    };
+    let net = compiled.net.take().filter(|_| params.graph.unwrap_or_default());
+    let Some(net) = net else { return Ok(Json(checked)) };
+    let graph = app.run_blocking(move || graph_of(&net)).await?;
+    Ok(Json(Validation { graph: Some(graph), ..checked }))
 }
 
 /// Registers a plan with copies of its actions.
