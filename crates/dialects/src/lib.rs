@@ -35,8 +35,10 @@ pub use manifest::{
 pub use names::hint as name_hint;
 pub use serde_json::Value;
 pub use source::Literal;
-pub use table::{Dialect, Dialects};
+pub use table::{Dialect, Dialects, Identity};
 pub use windlass_duties::SodConstraint;
+/// Settings that a start may replace, as documents and requests have them.
+pub use workflow::{RetryPolicy, failure_mode, retry_schema};
 
 use diagnostic::Problems;
 use manifest::Lowered;

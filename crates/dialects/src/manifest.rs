@@ -8,14 +8,14 @@ use crate::{Dialect, compile_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_duties::SodConstraint;
-use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Recovery, Retry, Work};
+use windlass_kernel::net::{Affinity, EndPolicy, FailureMode, NetError, Recovery, Retry, Work};
 use windlass_kernel::{Net, StepId, any_of};
 use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
 use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when manifests have new content: stored versions are
 /// compiled again when a program with a higher number opens the store (docs/adr/0032).
-pub const COMPILER: u32 = 5;
+pub const COMPILER: u32 = 6;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -50,6 +50,12 @@ pub struct Manifest {
     /// Calls that an adapters file has to bind before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unbound: Vec<Unbound>,
+    /// Whether one worker takes an execution as a whole, so that its end may wait for uploads.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_worker: bool,
+    /// Whether steps wait until the target of their route is ready.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_routes: bool,
     /// Constraints on the people who approve and complete steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sod_constraints: Vec<SodConstraint>,
@@ -168,6 +174,8 @@ impl Manifest {
         self.secrets = secrets_of(net);
         self.editors_only = net.policy().editors_only;
         self.unbound = list_unbound(net);
+        self.one_worker = net.policy().affinity == Affinity::OneWorker;
+        self.awaits_routes = net.steps().any(|(_, step)| step.wait_for.is_some());
         self
     }
 }
@@ -290,6 +298,24 @@ pub(crate) struct Lowered {
 #[cfg(test)]
 mod tests {
     use crate::compile;
+
+    #[test]
+    fn a_manifest_says_how_executions_of_the_net_run() {
+        let found = |text: &str| {
+            let manifest = compile(text).manifest;
+            (manifest.one_worker, manifest.awaits_routes)
+        };
+        let plan = |routing: &str| {
+            format!(
+                "params: [{{name: box}}]\nsteps: [{{id: a, action: {{script: 'true'}}{routing}}}]\n\
+                 cluster: {{fromSandbox: box}}\nrunner: default\n"
+            )
+        };
+        assert_eq!(found("workflow:\n  - step: a\n    tool: {kind: noop}\n"), (false, false));
+        assert_eq!(found(&plan("")), (true, false));
+        assert_eq!(found(&plan(", routingContext: {literal: {sandbox: s}}")), (true, true));
+        assert_eq!(found(&plan(", routingContext: {literal: {routingKey: k}}")), (true, false));
+    }
 
     #[test]
     fn programs_are_found_wherever_a_definition_has_them() {

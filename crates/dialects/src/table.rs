@@ -21,12 +21,22 @@ pub struct Dialect {
     /// Describes the shape in one clause, for an author whose document has no known shape.
     pub(crate) shape: &'static str,
     pub(crate) has_shape: fn(&Node) -> bool,
+    pub(crate) identity: Identity,
     /// Builds the view of an execution in the words of the dialect.
     pub(crate) view: &'static DialectView,
     /// Nets of compilers before this number are replaced by the Nets that the text compiles to now.
     pub(crate) nets_since: u32,
     /// `None`: the shape is known, and definitions of it are refused.
     pub(crate) compiler: Option<Compiler>,
+}
+
+/// Identity of the definitions of a dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// A definition has the name that its author gives it. A change is another version of it.
+    ByName,
+    /// The name of a definition follows from its content: this prefix and 32 hexadecimal digits. It never changes.
+    ByContent { prefix: &'static str },
 }
 
 /// The part of a dialect that turns documents into Nets.
@@ -77,6 +87,14 @@ impl<'t> Dialects<'t> {
         self.0.iter().copied().find(|dialect| dialect.name == name)
     }
 
+    /// Returns the prefixes of names that follow from the content of a definition.
+    pub fn content_prefixes(self) -> impl Iterator<Item = &'static str> + 't {
+        self.0.iter().filter_map(|dialect| match dialect.identity {
+            Identity::ByContent { prefix } => Some(prefix),
+            Identity::ByName => None,
+        })
+    }
+
     /// Returns the dialect that a document has the shape of.
     pub(crate) fn shape_of(self, root: &Node) -> Option<Dialect> {
         self.0.iter().copied().find(|dialect| (dialect.has_shape)(root))
@@ -108,6 +126,20 @@ impl Dialect {
     #[must_use]
     pub fn of_name(name: &str) -> Option<Dialect> {
         Dialects::builtin().named(name)
+    }
+
+    #[must_use]
+    pub fn identity(self) -> Identity {
+        self.identity
+    }
+
+    /// Returns whether definitions never change.
+    #[must_use]
+    pub fn is_immutable(self) -> bool {
+        match self.identity {
+            Identity::ByContent { .. } => true,
+            Identity::ByName => false,
+        }
     }
 
     #[must_use]

@@ -2,6 +2,7 @@
 
 use crate::host::now;
 use crate::problem::Problem;
+use windlass_dialects::Dialects;
 use windlass_kernel::ExecutionId;
 use windlass_store::{ActionId, DeadLetterId, ScheduleId, ScheduleRunId, WorkflowId};
 
@@ -27,9 +28,15 @@ fn has_dashes(text: &str) -> bool {
 
 /// Parses the id of a workflow. A malformed id is answered like an unknown one.
 pub(crate) fn workflow(text: &str) -> Result<WorkflowId, Problem> {
-    // A plan is a workflow, too.
-    let id = number("wf_", text).or_else(|| number("pl_", text));
+    // Definitions that are identified by their content are workflows, too.
+    let by_content = || Dialects::builtin().content_prefixes().find_map(|prefix| number(prefix, text));
+    let id = number("wf_", text).or_else(by_content);
     id.map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
+}
+
+/// Parses an id that follows from the content of a definition, with its prefix.
+pub(crate) fn content(prefix: &str, text: &str) -> Option<WorkflowId> {
+    number(prefix, text).map(WorkflowId)
 }
 
 /// Parses the id of a plan. A malformed id is answered like an unknown one.

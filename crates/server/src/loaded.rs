@@ -4,7 +4,7 @@ use crate::children::children_waiting;
 use crate::feed::leases;
 use crate::histories::Histories;
 use crate::problem::Problem;
-use crate::versions::{code_places_of, inputs_schema_of, sod_constraints_of};
+use crate::versions::{ViewedManifest, inputs_schema_of, viewed_manifest};
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_duties::SodConstraint;
@@ -87,14 +87,22 @@ pub(crate) fn facts(
         Some(definition) => reader.definition(definition)?,
         None => None,
     };
-    let constraints = definition.as_ref().map_or(Ok(Vec::new()), sod_constraints_of);
-    let workflow = definition.map(|definition| Workflow {
-        code: code_places_of(&definition),
-        inputs_schema: inputs_schema_of(&definition),
-        id: definition.workflow.0,
-        name: definition.name,
-        version: definition.version,
-        dialect: Dialect::of_name(&definition.dialect).map(Dialect::view),
+    let viewed = definition.as_ref().map_or_else(|| Ok(ViewedManifest::default()), viewed_manifest);
+    let (code, constraints) = match viewed {
+        Ok(ViewedManifest { code, sod_constraints }) => (code, Ok(sod_constraints)),
+        Err(problem) => (Vec::new(), Err(problem)),
+    };
+    let workflow = definition.map(|definition| {
+        let dialect = Dialect::of_name(&definition.dialect).map(Dialect::view);
+        let reads_schema = dialect.is_some_and(|view| view.reads_inputs_schema);
+        Workflow {
+            code,
+            inputs_schema: reads_schema.then(|| inputs_schema_of(&definition)).flatten(),
+            id: definition.workflow.0,
+            name: definition.name,
+            version: definition.version,
+            dialect,
+        }
     });
     let (metadata, debug) = (metadata(&stored.origin), stored.origin.options.debug);
     let suspect = reader.suspect(execution)?;

@@ -5,7 +5,6 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::cache::{Cache, CacheBounds};
 use crate::database::Database;
-use crate::plans::DIALECT;
 use crate::problem::{Detail, Problem, ProblemCode};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -51,7 +50,7 @@ pub struct ProcessNets {
     pub adapters: Arc<Adapters>,
     /// Length of a value above which it is stored as an artifact.
     pub inline_bytes: usize,
-    /// Executions of plans wait until their artifacts are uploaded.
+    /// Executions that one worker takes as a whole wait until their artifacts are uploaded.
     pub awaits_uploads: bool,
     /// Time in which the routes that steps of plans wait for have to become ready.
     pub routing_timeout: Duration,
@@ -91,11 +90,11 @@ impl ProcessNets {
         }
     }
 
-    /// Lets executions that one worker takes as a whole, which are those of plans, wait for their uploads.
+    /// Lets executions that one worker takes as a whole wait for their uploads.
     fn finish(&self, net: Net) -> Net {
         let policy = net.policy();
-        let is_plan = policy.affinity == Affinity::OneWorker && policy.finish == Finish::Nothing;
-        if !self.awaits_uploads || !is_plan {
+        let may_wait = policy.affinity == Affinity::OneWorker && policy.finish == Finish::Nothing;
+        if !self.awaits_uploads || !may_wait {
             return net;
         }
         let mut spec = net.spec().clone();
@@ -119,11 +118,8 @@ pub struct Version {
     pub workload: Value,
     pub manifest: Manifest,
     net: NetDigest,
-    is_plan: bool,
     /// `Err` has the reason for which the schema of the inputs cannot be used.
     schema: Result<Option<InputsSchema>, SchemaProblem>,
-    /// Whether steps wait for routes.
-    awaits_routes: bool,
     /// The Net with the bindings of this process, once an execution has started.
     bound: OnceLock<BoundNet>,
     /// Estimate of the memory that it takes.
@@ -144,60 +140,43 @@ pub(crate) fn stored_manifest(manifest: &Manifest) -> StoredManifest {
     StoredManifest { compiler: COMPILER, json: serde_json::to_string(manifest).unwrap_or_default() }
 }
 
-/// Returns the schema of the inputs of a plan, which its view lists. Views of other dialects do not read it.
+/// Returns the schema of the inputs, as far as the manifest can be read.
 pub(crate) fn inputs_schema_of(definition: &StoredDefinition) -> Option<Value> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
     struct Inputs {
         inputs_schema: Option<Value>,
     }
-    if definition.dialect != "plan" {
-        return None;
-    }
     serde_json::from_str::<Inputs>(&definition.manifest.json).unwrap_or_default().inputs_schema
 }
 
-/// Returns the positions of a version's code. One that an older compiler stored has none until its folder is opened.
-pub(crate) fn code_places_of(definition: &StoredDefinition) -> Vec<CodePlace> {
-    #[derive(Default, serde::Deserialize)]
-    #[serde(default)]
-    struct CodePlaces {
-        code: Vec<CodePlace>,
-    }
-    let json = &definition.manifest.json;
-    // Most definitions have no code, and this is read for every view of an execution.
-    if !json.contains("\"code\":[") {
-        return Vec::new();
-    }
-    let parsed: CodePlaces = serde_json::from_str(json).unwrap_or_default();
-    parsed.code
+/// The parts of a manifest that every view of an execution reads.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct ViewedManifest {
+    /// Positions of the code.
+    pub code: Vec<CodePlace>,
+    /// Constraints on the people of its executions.
+    pub sod_constraints: Vec<SodConstraint>,
 }
 
-/// Returns the constraints on the people of a version's executions. A manifest that cannot be read is an error: without the
+/// Returns the parts of a version's manifest that views read. A manifest that cannot be read is an error: without the
 /// constraints, everyone could answer.
-pub(crate) fn sod_constraints_of(definition: &StoredDefinition) -> Result<Vec<SodConstraint>, Problem> {
-    #[derive(serde::Deserialize)]
-    struct ConstraintsOnly {
-        #[serde(default)]
-        sod_constraints: Vec<SodConstraint>,
+pub(crate) fn viewed_manifest(definition: &StoredDefinition) -> Result<ViewedManifest, Problem> {
+    if definition.manifest.compiler != COMPILER {
+        let Manifest { code, sod_constraints, .. } = manifest_of(definition);
+        return Ok(ViewedManifest { code, sod_constraints });
     }
-    // Most definitions have no constraints, and this is read for every view of an execution.
-    match definition.manifest.compiler {
-        COMPILER if !definition.manifest.json.contains("\"sod_constraints\":[") => Ok(Vec::new()),
-        COMPILER => {
-            let parsed: Result<ConstraintsOnly, _> = serde_json::from_str(&definition.manifest.json);
-            parsed.map(|found| found.sod_constraints).map_err(|error| {
-                Problem::internal(format!("the manifest of `{}` cannot be read: {error}", definition.name))
-            })
-        }
-        _ => Ok(manifest_of(definition).sod_constraints),
-    }
+    serde_json::from_str(&definition.manifest.json).map_err(|error| {
+        Problem::internal(format!("the manifest of `{}` cannot be read: {error}", definition.name))
+    })
 }
 
 /// Returns the positions of the code of an execution's version.
 pub(crate) fn code_places(reader: &mut impl Reader, origin: &Origin) -> Result<Vec<CodePlace>, StoreError> {
     let definition = origin.definition.map(|definition| reader.definition(definition)).transpose()?.flatten();
-    Ok(definition.map(|definition| code_places_of(&definition)).unwrap_or_default())
+    let viewed = definition.and_then(|definition| viewed_manifest(&definition).ok());
+    Ok(viewed.unwrap_or_default().code)
 }
 
 /// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older
@@ -315,8 +294,8 @@ impl Version {
 
     /// Returns whether this process runs another Net than the stored one.
     fn is_rebound(&self, process: &ProcessNets) -> bool {
-        let awaits_uploads = process.awaits_uploads && self.is_plan;
-        let is_timed = process.routing_timeout != ROUTING_TIMEOUT && self.awaits_routes;
+        let awaits_uploads = process.awaits_uploads && self.manifest.one_worker;
+        let is_timed = process.routing_timeout != ROUTING_TIMEOUT && self.manifest.awaits_routes;
         !self.manifest.unbound.is_empty()
             || process.inline_bytes != INLINE_BYTES
             || awaits_uploads
@@ -345,8 +324,6 @@ impl Version {
             name: definition.name.clone(),
             workload: definition.workload.clone(),
             net: definition.net,
-            is_plan: definition.dialect == DIALECT,
-            awaits_routes: definition.dialect == DIALECT && definition.source.contains("routingContext"),
             bytes: 1_024 + schema_bytes + 4 * (definition.manifest.json.len() + definition.source.len()),
             manifest,
             schema,
@@ -591,6 +568,45 @@ mod tests {
         assert_eq!((manifest.programs.len(), manifest.editors_only), (1, false));
         let (version, net) = reopened("echo plain");
         assert_eq!((version.net, version.version), (net.digest(), 1));
+    }
+
+    #[test]
+    fn a_process_changes_the_nets_whose_manifests_need_it() {
+        let (stored, _) = reopened("echo plain");
+        let is_rebound = |text: &str, process: &ProcessNets| {
+            let manifest = stored_manifest(&compile(text).manifest);
+            Version::of(&StoredDefinition { manifest, ..stored.clone() }).is_rebound(process)
+        };
+        let plan = |routing: &str| {
+            format!(
+                "params: [{{name: box}}]\nsteps: [{{id: a, action: {{script: 'true'}}{routing}}}]\n\
+                 cluster: {{fromSandbox: box}}\nrunner: default\n"
+            )
+        };
+        let (plain, routed) = (plan(""), plan(", routingContext: {literal: {sandbox: s}}"));
+        let uploads = ProcessNets { awaits_uploads: true, ..ProcessNets::default() };
+        let timed = ProcessNets { routing_timeout: Duration::from_secs(1), ..ProcessNets::default() };
+        for (text, process, expected) in [
+            (&source("true"), &uploads, false),
+            (&plain, &uploads, true),
+            (&plain, &timed, false),
+            (&routed, &timed, true),
+            (&routed, &ProcessNets::default(), false),
+        ] {
+            assert_eq!(is_rebound(text, process), expected, "{text} {process:?}");
+        }
+    }
+
+    #[test]
+    fn constraints_are_never_taken_for_absent() {
+        let (mut version, _) = reopened("echo plain");
+        let constraint = SodConstraint::MakerChecker;
+        let manifest = Manifest { sod_constraints: vec![constraint.clone()], ..Manifest::default() };
+        version.manifest = stored_manifest(&manifest);
+        let viewed = viewed_manifest(&version).expect("it is read");
+        assert_eq!((viewed.sod_constraints, viewed.code.len()), (vec![constraint], 0));
+        version.manifest.json = "{".to_owned();
+        assert!(viewed_manifest(&version).is_err());
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct DialectView {
     pub name: &'static str,
     /// Whether `nodeExecutions` also lists the nodes that have not fired.
     pub lists_unreached: bool,
+    /// Whether `view` shows values by the schema of the inputs.
+    pub reads_inputs_schema: bool,
     /// Builds the field `view`.
     pub build: fn(&ViewInput<'_>, &mut AnswerBudget<'_>) -> Value,
 }
@@ -73,7 +75,7 @@ impl DialectView {
     /// Returns the view of a dialect that has no terms of its own: null.
     #[must_use]
     pub const fn empty(name: &'static str) -> DialectView {
-        DialectView { name, lists_unreached: false, build: |_, _| Value::Null }
+        DialectView { name, lists_unreached: false, reads_inputs_schema: false, build: |_, _| Value::Null }
     }
 }
 

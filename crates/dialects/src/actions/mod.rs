@@ -16,12 +16,13 @@ use crate::diagnostic::Problems;
 use crate::manifest::{Lowered, Manifest};
 use crate::playbook::keychain::place;
 use crate::read::{Reader, first_line};
-use crate::table::{Compiler, Dialect, Document};
+use crate::table::{Compiler, Dialect, Document, Identity};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "actions",
     shape: "a workflow of actions has a list `actions`",
     has_shape: |root| root.get("actions").is_some(),
+    identity: Identity::ByName,
     view: &view::VIEW,
     nets_since: 0,
     compiler: Some(Compiler { schema: schema::schema, compile }),

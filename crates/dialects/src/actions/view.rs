@@ -9,7 +9,7 @@ use windlass_views::{
 };
 
 pub(crate) const VIEW: DialectView =
-    DialectView { name: "actions", lists_unreached: true, build: build_view };
+    DialectView { name: "actions", lists_unreached: true, reads_inputs_schema: false, build: build_view };
 
 /// Characters of the message of an error; the whole is in `nodeExecutions`.
 const MESSAGE_MAX: usize = 500;

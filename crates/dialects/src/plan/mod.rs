@@ -27,7 +27,7 @@ use crate::diagnostic::{Diagnostic, Problems};
 use crate::document;
 use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
-use crate::table::{Compiler, Dialect, Document, has_key};
+use crate::table::{Compiler, Dialect, Document, Identity, has_key};
 use check::Checked;
 use model::Plan;
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     name: "plan",
     shape: "a plan has a list `steps`",
     has_shape: |root| has_key(root, "steps"),
+    identity: Identity::ByContent { prefix: spec::ID_PREFIX },
     view: &view::VIEW,
     // Conditions of earlier compilers compare values of different kinds, and large parameters are no sources of inputs.
     nets_since: 5,

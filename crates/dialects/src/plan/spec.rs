@@ -5,6 +5,8 @@ use super::model::{Action, ActionBody, Field, Plan, Reference, Routing, RoutingK
 use serde_json::{Map, Value, json};
 use windlass_views::canonical;
 
+/// Prefix of the id of a plan.
+pub(super) const ID_PREFIX: &str = "pl_";
 /// Digits of an id: those of 128 bits, like every other id.
 const DIGITS: usize = 32;
 
@@ -12,7 +14,7 @@ const DIGITS: usize = 32;
 pub(super) fn plan_id(spec: &Value) -> String {
     let key = windlass_artifact::key_of(canonical(spec).as_bytes());
     let digest = windlass_artifact::digest(&key).unwrap_or_default();
-    format!("pl_{}", &digest[..DIGITS])
+    format!("{ID_PREFIX}{}", &digest[..DIGITS])
 }
 
 pub(super) fn plan_json(plan: &Plan) -> Value {

@@ -17,7 +17,8 @@ use windlass_views::{
     ValueBudget, ViewInput, Workflow, execution_id, time,
 };
 
-pub(crate) const VIEW: DialectView = DialectView { name: "plan", lists_unreached: true, build: build_view };
+pub(crate) const VIEW: DialectView =
+    DialectView { name: "plan", lists_unreached: true, reads_inputs_schema: true, build: build_view };
 
 /// Phases of steps, in the order of the document.
 const STEP_PHASES: [&str; 6] = ["init", "waiting", "running", "completed", "failed", "skipped"];

@@ -22,7 +22,7 @@ use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::{Lowered, Manifest};
 use crate::read::{Reader, first_line};
-use crate::table::{Compiler, Dialect, Document};
+use crate::table::{Compiler, Dialect, Document, Identity};
 use model::{Playbook, StepDef};
 pub(crate) use parse::bound_tool;
 
@@ -30,6 +30,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     name: "playbook",
     shape: "a playbook has a list `workflow` whose entries have a name `step`",
     has_shape,
+    identity: Identity::ByName,
     view: &view::VIEW,
     // In earlier versions, values became parts of programs (docs/adr/0025).
     nets_since: 1,

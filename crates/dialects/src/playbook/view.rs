@@ -9,7 +9,7 @@ use windlass_views::{
 };
 
 pub(crate) const VIEW: DialectView =
-    DialectView { name: "playbook", lists_unreached: false, build: build_view };
+    DialectView { name: "playbook", lists_unreached: false, reads_inputs_schema: false, build: build_view };
 
 /// `steps` are those of the newest firings, which `nodeExecutions` has, too.
 fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {

@@ -4,7 +4,7 @@ use crate::adapters::Outside;
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::{Hook, Lowered, Manifest};
-use crate::table::{Compiler, Dialect, Dialects, Document};
+use crate::table::{Compiler, Dialect, Dialects, Document, Identity};
 use serde_json::json;
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Net, StepId};
@@ -14,6 +14,7 @@ const TOY: Dialect = Dialect {
     name: "toy",
     shape: "a toy has a list `toys`",
     has_shape: |root| root.get("toys").is_some(),
+    identity: Identity::ByContent { prefix: "toy_" },
     view: &DialectView::empty("toy"),
     nets_since: 0,
     compiler: Some(Compiler { schema: || json!({ "required": ["toys"] }), compile }),
@@ -57,6 +58,16 @@ fn a_dialect_is_added_by_one_row() {
     let stored = serde_json::to_value(&compiled.manifest).expect("JSON");
     assert_eq!(serde_json::from_value::<Manifest>(stored).expect("a manifest"), compiled.manifest);
     assert!(dialects.named("toy").and_then(Dialect::schema).is_some());
+}
+
+#[test]
+fn definitions_that_are_identified_by_their_content_never_change() {
+    let table = table();
+    let dialects = Dialects(&table);
+    assert_eq!(dialects.content_prefixes().collect::<Vec<_>>(), ["pl_", "toy_"]);
+    let immutable: Vec<&str> =
+        dialects.supported().filter(|dialect| dialect.is_immutable()).map(Dialect::name).collect();
+    assert_eq!(immutable, ["plan", "toy"]);
 }
 
 #[test]

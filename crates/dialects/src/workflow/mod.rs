@@ -25,13 +25,14 @@ use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
-use crate::table::{Compiler, Dialect, Document, has_key};
+use crate::table::{Compiler, Dialect, Document, Identity, has_key};
 use windlass_kernel::net::FailureMode;
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "workflow",
     shape: "a workflow has `nodes` and `edges`",
     has_shape: |root| has_key(root, "nodes"),
+    identity: Identity::ByName,
     view: &view::VIEW,
     nets_since: 0,
     compiler: Some(Compiler { schema: schema::schema, compile }),

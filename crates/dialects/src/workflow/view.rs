@@ -8,7 +8,7 @@ use windlass_kernel::{Net, StepId};
 use windlass_views::{AnswerBudget, DialectView, Firing, ViewInput, node_status, status, unreached_status};
 
 pub(crate) const VIEW: DialectView =
-    DialectView { name: "workflow", lists_unreached: true, build: build_view };
+    DialectView { name: "workflow", lists_unreached: true, reads_inputs_schema: false, build: build_view };
 
 fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, leases, .. } = *input;

@@ -10,8 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-use windlass_dialects::Overrides;
-use windlass_dialects::workflow::{RetryPolicy, failure_mode};
+use windlass_dialects::{Overrides, RetryPolicy, failure_mode, retry_schema};
 use windlass_engine::Start;
 use windlass_kernel::StartWhen;
 use windlass_store::{Options, Origin, Priority, Runner, Webhook};
@@ -85,8 +84,9 @@ struct RetryPolicyShape;
 
 impl PartialSchema for RetryPolicyShape {
     fn schema() -> RefOr<Schema> {
-        let schema = windlass_dialects::workflow::retry_schema();
-        RefOr::T(serde_json::from_value(schema).expect("a part of the dialect's JSON Schema is a schema"))
+        RefOr::T(
+            serde_json::from_value(retry_schema()).expect("a part of the dialect's JSON Schema is a schema"),
+        )
     }
 }
 

@@ -9,7 +9,6 @@ use crate::body::JsonBody;
 use crate::definitions::Current;
 use crate::host::now;
 use crate::ids;
-use crate::plans::DIALECT;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routing::targets::write_one;
@@ -20,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_dialects::Dialect;
 use windlass_store::{Applied, Entry, Target};
 
 /// Register the next version of a workflow
@@ -52,11 +52,13 @@ pub(crate) async fn put_workflow(
     Ok((tagged(registered.version), Json(registered)))
 }
 
-/// Refuses changes of a plan.
+/// Refuses changes of a definition whose dialect permits none.
 fn check_changeable(current: &Current) -> Result<(), Problem> {
-    match current.definition.dialect == DIALECT {
-        true => Err(Problem::conflict("a plan never changes; create another one with POST /api/v1/plans")),
-        false => Ok(()),
+    match Dialect::of_name(&current.definition.dialect).filter(|dialect| dialect.is_immutable()) {
+        Some(dialect) => {
+            Err(Problem::conflict(format!("a {} never changes; create another one", dialect.name())))
+        }
+        None => Ok(()),
     }
 }
 

@@ -8,7 +8,6 @@ use crate::body::OptionalJsonBody;
 use crate::hooks;
 use crate::host::now;
 use crate::ids;
-use crate::plans;
 use crate::problem::{Detail, Problem, ProblemCode};
 use crate::routes::schedules::check_room;
 use crate::routes::shared::{BodyRefusals, Refusals, check_name};
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::{Child, Compiled, DIAGNOSTICS_MAX};
+use windlass_dialects::{Child, Compiled, DIAGNOSTICS_MAX, Dialect, Identity};
 use windlass_engine::{Answer, Refusal, Request};
 use windlass_store::{
     Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
@@ -112,9 +111,12 @@ pub(super) async fn register(
     let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
         return Err(Problem::definition(compiled.errors()));
     };
-    let target = match dialect.name() == plans::DIALECT {
-        true => plan_target(target, compiled.name.as_deref())?,
-        false => target,
+    let target = match dialect.identity() {
+        Identity::ByName => target,
+        Identity::ByContent { prefix } => {
+            let id = compiled.name.as_deref().and_then(|name| ids::content(prefix, name));
+            content_target(target, dialect, id)?
+        }
     };
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &compiled.manifest.programs)?;
@@ -170,14 +172,16 @@ pub(super) async fn register(
     Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
 }
 
-/// Returns the target of a definition. The id of a plan follows from its content, so a plan cannot become a version of
-/// a workflow, or the reverse.
-fn plan_target(target: Target, id: Option<&str>) -> Result<Target, Problem> {
+/// Returns the target of a definition whose id follows from its content. It cannot become a version of a workflow.
+fn content_target(target: Target, dialect: Dialect, id: Option<WorkflowId>) -> Result<Target, Problem> {
     match target {
         Target::Identified(_) => Ok(target),
-        Target::Named(_) | Target::New(_) => ids::plan(id.unwrap_or_default()).map(Target::Identified),
+        Target::Named(_) | Target::New(_) => id
+            .map(Target::Identified)
+            .ok_or_else(|| Problem::internal("a definition has no id of its content")),
         Target::After(..) => {
-            Err(Problem::conflict("a plan is not a version of a workflow; create it with POST /api/v1/plans"))
+            let name = dialect.name();
+            Err(Problem::conflict(format!("a {name} is not a version of a workflow; create it as a {name}")))
         }
     }
 }
