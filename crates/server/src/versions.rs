@@ -571,6 +571,33 @@ mod tests {
     }
 
     #[test]
+    fn a_process_changes_the_nets_whose_manifests_need_it() {
+        let (stored, _) = reopened("echo plain");
+        let is_rebound = |text: &str, process: &ProcessNets| {
+            let manifest = stored_manifest(&compile(text).manifest);
+            Version::of(&StoredDefinition { manifest, ..stored.clone() }).is_rebound(process)
+        };
+        let plan = |routing: &str| {
+            format!(
+                "params: [{{name: box}}]\nsteps: [{{id: a, action: {{script: 'true'}}{routing}}}]\n\
+                 cluster: {{fromSandbox: box}}\nrunner: default\n"
+            )
+        };
+        let (plain, routed) = (plan(""), plan(", routingContext: {literal: {sandbox: s}}"));
+        let uploads = ProcessNets { awaits_uploads: true, ..ProcessNets::default() };
+        let timed = ProcessNets { routing_timeout: Duration::from_secs(1), ..ProcessNets::default() };
+        for (text, process, expected) in [
+            (&source("true"), &uploads, false),
+            (&plain, &uploads, true),
+            (&plain, &timed, false),
+            (&routed, &timed, true),
+            (&routed, &ProcessNets::default(), false),
+        ] {
+            assert_eq!(is_rebound(text, process), expected, "{text} {process:?}");
+        }
+    }
+
+    #[test]
     fn constraints_are_never_taken_for_absent() {
         let (mut version, _) = reopened("echo plain");
         let constraint = SodConstraint::MakerChecker;
