@@ -56,8 +56,13 @@ impl Paged {
 
     /// Returns the pagination for the position of the last entry, if more entries follow.
     pub(crate) fn next(self, place: Option<impl Display>) -> Pagination {
-        let cursor = place.map(|place| URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name)));
+        let cursor = place.map(|place| self.cursor(place));
         Pagination { has_more: cursor.is_some(), cursor }
+    }
+
+    /// Returns the cursor of a position.
+    pub(crate) fn cursor(self, place: impl Display) -> String {
+        URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name))
     }
 
     /// Truncates `found`, for which one entry more than `limit` was read, to a page.
