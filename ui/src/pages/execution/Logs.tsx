@@ -62,6 +62,9 @@ export const Logs = memo(function Logs({ execution, step }: { execution: Executi
   useEffect(() => {
     if (wantsMore) readEarlier();
   }, [wantsMore, first]);
+  const hasEarlier = hasOlder && words === '';
+  // The lines are not rendered again with each typed letter.
+  const shownEarlier = useMemo(() => (hasEarlier ? { isPending: earlier.isPending, read: readEarlier } : undefined), [hasEarlier, earlier.isPending, first?.older]);
   const steps = useMemo(() => [...new Set(execution.nodeExecutions.map(({ nodeId }) => nodeId))], [execution.nodeExecutions]);
   const read = countLines(pages);
   const isNone = matching.every((lines) => lines.length === 0);
@@ -102,7 +105,7 @@ export const Logs = memo(function Logs({ execution, step }: { execution: Executi
         )}
         {found.data?.isHeld && !isFollowing && <p className="note">Later lines are read when you follow the log.</p>}
         {earlier.error && <Problem error={earlier.error} retry={readEarlier} />}
-        <LogLines pages={matching} hasStep={!step} isFollowing={isFollowing} leave={leave} beginsAtEnd={hasOlder} earlier={hasOlder && words === '' ? { isPending: earlier.isPending, read: readEarlier } : undefined} />
+        <LogLines pages={matching} hasStep={!step} isFollowing={isFollowing} leave={leave} beginsAtEnd={hasOlder} earlier={shownEarlier} />
       </Result>
     </>
   );
