@@ -107,6 +107,32 @@ test('an execution is run again with the same inputs and tags, also those that n
   });
 });
 
+test('an execution with large inputs is run again with the inputs themselves', async () => {
+  const workflow = await register('name: large-inputs\nnodes: [{id: start, type: trigger}]\n');
+  const inputs = { text: 'x'.repeat(1_200_000) };
+  const first = await at.server.api('POST', `/workflows/${workflow}/execute`, { inputs, options: { async: false } });
+  assert.equal(first.status, 200, JSON.stringify(first.body).slice(0, 200));
+  const read = async (id) => (await at.server.api('GET', `/executions/${id}`)).body;
+  const before = await read(first.body.executionId);
+  assert.ok(before.inputs.url, 'the inputs are a reference');
+  await at.signedIn(async (page) => {
+    await at.open(page, `/workflows/${workflow}/start?from=${before.executionId}`);
+    assert.deepEqual(JSON.parse(await page.getByLabel('Inputs as JSON').inputValue()), inputs);
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.waitForURL(/\/executions\//);
+    const again = await read(new URL(page.url()).pathname.split('/')[2]);
+    assert.equal(again.inputs.$artifact, before.inputs.$artifact);
+    // A reference within the inputs has no value here.
+    await page.route(`**/api/v1/executions/${before.executionId}`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), inputs: { photo: { $omitted: true, bytes: 70_000, url: before.inputs.url } } } });
+    });
+    await at.open(page, `/workflows/${workflow}/start?from=${before.executionId}`);
+    await page.getByText(/cannot be used again here: photo is a reference/).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Start', exact: true }).count(), 0);
+  });
+});
+
 test('text typed into a form is kept across tabs, pages and views', async () => {
   const workflow = await register(FORM);
   await at.signedIn(async (page) => {

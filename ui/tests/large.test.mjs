@@ -93,7 +93,7 @@ test('the graph keeps its layout while the states of its steps change', async ()
   });
 });
 
-test('many log lines are followed to the last one, and only those near the view are in the document', async () => {
+test('a long log begins with its newest lines, earlier ones follow on request, and only those near the view are in the document', async () => {
   const { execution } = await at.server.run(`
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -103,28 +103,125 @@ workflow:
     tool: {kind: shell, command: 'for n in $(seq 1 ${LINES}); do echo "line $n."; done'}
 `);
   await at.signedIn(async (page) => {
+    const requests = [];
+    page.on('request', (request) => /\/api\/.*\/logs\?/.test(request.url()) && requests.push(request.url()));
     await at.open(page, `/executions/${execution}/logs`);
     const log = page.getByRole('log');
-    await log.getByText('line 1.', { exact: false }).first().waitFor();
-    await page.getByLabel('Follow').check();
     await log.getByText(`line ${LINES}.`).waitFor();
+    assert.equal(requests.length, 1, requests.join('\n'));
     await page.waitForFunction(() => {
       const box = document.querySelector('.logs');
       return box.scrollHeight - box.scrollTop - box.clientHeight < 60;
     });
+    await log.evaluate((box) => (box.scrollTop = 0));
+    const earlier = log.getByRole('button', { name: 'Earlier lines' });
+    await earlier.click();
+    await log.getByText(`line ${LINES - 510}.`).waitFor();
+    assert.equal(requests.length, 2, requests.join('\n'));
+    await page.getByLabel('Follow').check();
+    await log.getByText(`line ${LINES}.`).waitFor();
     const drawn = await page.locator('.line').count();
     assert.ok(drawn < 800, `${drawn} lines are in the document`);
     await page.getByLabel('Follow').uncheck();
-    await log.evaluate((box) => (box.scrollTop = 0));
-    await log.getByText('line 1.', { exact: false }).first().waitFor();
-    await log.getByText(`line ${LINES}.`).waitFor({ state: 'detached' });
+    // A search reads the rest.
     await page.getByLabel('Search in the logs').fill('line 1500.');
     await log.getByText('line 1500.').waitFor();
-    assert.equal(await page.locator('.line').count(), 1);
+    await page.waitForFunction(() => document.querySelectorAll('.line').length === 1);
     await page.getByLabel('Search in the logs').fill('');
     await page.getByLabel('Step').selectOption('talk');
     assert.match(page.url(), /step=talk/);
-    await log.getByText('line 1.', { exact: false }).first().waitFor();
+    await log.getByText(`line ${LINES}.`).waitFor();
+  });
+});
+
+test('a page that follows a log keeps its newest lines only', async () => {
+  const [batches, lines] = [6, 4_500];
+  const { execution } = await at.server.start(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: endless}
+workflow:
+  - step: talk
+    tool: {kind: shell, command: 'for batch in $(seq 1 ${batches}); do until test -e go$batch; do sleep 0.1; done; seq -f "batch $batch line %.0f." 1 ${lines}; done; until test -e end; do sleep 0.1; done'}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/logs`);
+    const log = page.getByRole('log');
+    await log.getByText('Node started').waitFor();
+    for (let batch = 1; batch <= batches; batch += 1) {
+      at.server.write(`go${batch}`, '');
+      await log.getByText(`batch ${batch} line ${lines}.`).waitFor();
+    }
+    await page.getByLabel('Search in the logs').fill('batch 1 line 7.');
+    const said = await page.getByText(/No line matches among the newest [\d,]+ lines; earlier ones may\./).innerText();
+    const kept = Number(said.match(/newest ([\d,]+)/)[1].replaceAll(',', ''));
+    assert.ok(kept >= 20_000 && kept < 22_000, `${kept} lines are kept`);
+    await page.getByRole('button', { name: 'Search on' }).click();
+    await log.getByText('batch 1 line 7.').waitFor();
+    at.server.write('end', '');
+    await page.locator('.title .status.completed').waitFor();
+  });
+});
+
+test('many events are rendered in parts, and the data of an event when it is opened', async () => {
+  const { execution } = await at.server.run(APPROVAL);
+  const count = 1_200;
+  await at.signedIn(async (page) => {
+    await page.route(/\/events\?/, async (route) => {
+      const response = await route.fetch();
+      const body = await response.json();
+      const [first] = body.events;
+      body.events = Array.from({ length: count }, (_, place) => ({ ...first, sequence: place + 1 }));
+      await route.fulfill({ response, json: body });
+    });
+    await at.open(page, `/executions/${execution}/events`);
+    const events = page.getByRole('region', { name: 'Events' });
+    await events.getByText('1 to 500 of 1,200 events').waitFor();
+    assert.equal(await events.locator('details').count(), 500);
+    assert.equal(await events.locator('.json').count(), 0);
+    await events.locator('summary').first().click();
+    await events.locator('.json').waitFor();
+    await events.getByRole('button', { name: 'Next rows' }).click();
+    await events.getByText('501 to 1,000 of 1,200 events').waitFor();
+    await events.getByRole('button', { name: 'Next rows' }).click();
+    await events.getByText('1,001 to 1,200 of 1,200 events').waitFor();
+    assert.equal(await events.locator('details').count(), 200);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+});
+
+test('a loop of many iterations is one row of the timeline until it is opened, and a chosen step is shown alone', async () => {
+  const loop = (step, count, next) => `
+  - step: ${step}
+    loop: {in: "{{ range(${count}) | list }}", iterator: n}
+    tool: {kind: shell, command: 'true'}${next ? `\n    next: {step: ${next}}` : ''}`;
+  const { execution } = await at.server.run(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: rounds}
+workflow:${loop('many', 21, 'few')}${loop('few', 3, 'last')}
+  - step: last
+    tool: {kind: shell, command: 'true'}
+`);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/timeline`);
+    const row = (name) => page.getByRole('button', { name, exact: true });
+    await row('last').waitFor();
+    await row('few[2]').waitFor();
+    assert.equal(await row('many[0]').count(), 0);
+    const toggle = page.getByRole('button', { name: '21 iterations of many' });
+    assert.equal(await toggle.getAttribute('aria-expanded'), 'false');
+    await toggle.click();
+    await row('many[0]').waitFor();
+    await toggle.click();
+    await row('many[0]').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: '3 iterations of few' }).click();
+    await row('few[2]').waitFor({ state: 'detached' });
+    await at.open(page, `/executions/${execution}/timeline?step=last`);
+    await page.getByText('Only the rows of last are shown.').waitFor();
+    assert.equal(await page.locator('.timeline li').count(), 1);
+    await page.getByRole('button', { name: 'Show all steps' }).click();
+    await row('many').waitFor();
   });
 });
 

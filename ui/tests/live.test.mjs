@@ -142,6 +142,60 @@ test('a tab in the background has no stream, and reads what it missed when it is
   });
 });
 
+test('a page receives messages of later changes only, and log lines in the view of the log only', async () => {
+  const { execution } = await at.server.start(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: quiet-stream}
+workflow:
+  - step: before
+    tool: {kind: shell, command: 'seq -f "before %.0f" 1 50'}
+    next: {step: talk}
+  - step: talk
+    tool: {kind: shell, command: 'echo ready; until test -e one; do sleep 0.1; done; echo first; until test -e two; do sleep 0.1; done; echo second'}
+    next: {step: after}
+  - step: after
+    tool: {kind: noop}
+`);
+  await at.server.until(async () => (await at.server.api('GET', `/executions/${execution}/logs`)).body.logs.some(({ message }) => message === 'ready'));
+  await at.signedIn(async (page) => {
+    await page.addInitScript(() => {
+      window.streams = [];
+      window.messages = [];
+      const Real = window.EventSource;
+      window.EventSource = class extends Real {
+        constructor(url) {
+          super(url);
+          window.streams.push(this);
+          for (const kind of ['status_update', 'node_started', 'node_completed', 'log', 'execution_completed']) this.addEventListener(kind, ({ data }) => window.messages.push(JSON.parse(data)));
+        }
+      };
+    });
+    const open = () => page.waitForFunction(() => window.streams.at(-1)?.readyState === EventSource.OPEN && window.streams.filter(({ readyState }) => readyState === EventSource.OPEN).length === 1);
+    await at.open(page, `/executions/${execution}`);
+    await open();
+    await page.getByRole('link', { name: 'Logs' }).click();
+    const log = page.getByRole('log');
+    await log.getByText('ready').waitFor();
+    await page.waitForFunction(() => window.streams.length === 2);
+    await open();
+    at.server.write('one', '');
+    await page.waitForFunction(() => window.messages.some(({ data }) => data.message === 'first'));
+    await log.getByText('first').waitFor();
+    await page.getByRole('link', { name: 'Steps' }).click();
+    await page.waitForFunction(() => window.streams.length === 3);
+    await open();
+    at.server.write('two', '');
+    await completed(page);
+    await page.waitForFunction(() => window.messages.some(({ type }) => type === 'execution_completed'));
+    const messages = await page.evaluate(() => window.messages);
+    assert.deepEqual(messages.filter(({ type }) => type === 'log').map(({ data }) => data.message), ['first']);
+    assert.ok(messages.every(({ data }) => data.nodeId !== 'before'), JSON.stringify(messages));
+    assert.ok(messages.every(({ data }) => data.status !== 'queued'), JSON.stringify(messages));
+  });
+  for (const name of ['one', 'two']) at.server.remove(name);
+});
+
 test('a reader who drags the scroll bar leaves the end of the log', async () => {
   const { execution } = await at.server.start(LONG.replace('seq 1 600', 'seq 1 60000').replace('sleep 1', 'test $hour -lt 300 || sleep 1'));
   await at.signedIn(async (page) => {

@@ -81,6 +81,40 @@ test('a revoked token ends the session, and a viewer is offered no change', asyn
   await context.close();
 });
 
+test('the end of a token ends the page of an execution through its stream, without a poll', async () => {
+  const made = await at.server.api('POST', '/tokens', { name: 'short guest', role: 'viewer' });
+  const { context, page } = await at.visit();
+  // No timer of the page reads anything: what remains is the stream.
+  await page.addInitScript(() => {
+    const real = window.setInterval.bind(window);
+    window.setInterval = (work, ms, ...rest) => (ms > 1_000 ? 0 : real(work, ms, ...rest));
+    window.streams = [];
+    const Real = window.EventSource;
+    window.EventSource = class extends Real {
+      constructor(url) {
+        super(url);
+        window.streams.push(this);
+      }
+    };
+  });
+  await at.open(page, '/sign-in');
+  await page.getByLabel('Token').fill(made.body.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('viewer of default').waitFor();
+  const { execution } = await at.server.run(APPROVAL);
+  let reads = 0;
+  page.on('requestfinished', (request) => request.url().endsWith(`/api/v1/executions/${execution}`) && (reads += 1));
+  await at.open(page, `/executions/${execution}`);
+  await page.getByText('May it go out?').waitFor();
+  await page.waitForFunction(() => window.streams.some(({ readyState }) => readyState === EventSource.OPEN));
+  // The first read, and the one after the stream was opened.
+  await at.server.until(() => reads === 2);
+  await at.server.api('DELETE', `/tokens/${made.body.id}`);
+  await page.getByText('Your session has ended').waitFor();
+  await page.getByLabel('Token').waitFor();
+  await context.close();
+});
+
 test('an operator looks at another tenant, and returns', async () => {
   const made = await at.server.api('POST', '/tenants', { name: 'second fleet' });
   assert.equal(made.status, 201, JSON.stringify(made.body));

@@ -159,9 +159,51 @@ workflow:
       body.pagination = { hasMore: true, cursor: `c${(pages += 1)}` };
     });
     await page.reload();
-    await page.getByText(/^The first \d+ lines were searched; there are more\./).waitFor();
+    await page.getByText(/^The newest \d+ lines were searched; there are earlier ones\./).waitFor();
     assert.equal(await search.inputValue(), 'durationms=');
     await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+});
+
+test('a level of the log is shown with the levels above it', async () => {
+  const { execution } = await at.server.run(FAILING);
+  await at.signedIn(async (page) => {
+    await at.open(page, `/executions/${execution}/logs`);
+    const log = page.getByRole('log');
+    const info = log.getByText('Workflow execution started');
+    await info.waitFor();
+    await page.getByLabel('Level').selectOption({ label: 'warn and above' });
+    await info.waitFor({ state: 'detached' });
+    await log.locator('.line.warn', { hasText: 'the part is missing' }).waitFor();
+    await log.locator('.line.error', { hasText: 'Workflow execution failed' }).waitFor();
+    await page.getByLabel('Level').selectOption('error');
+    await log.locator('.line.warn').waitFor({ state: 'detached' });
+    await log.locator('.line.error').first().waitFor();
+  });
+});
+
+test('a record of evidence is hashed once while the chain grows', async () => {
+  const { execution } = await at.server.run(`
+name: two-parts
+nodes:
+  - {id: first, type: shell, config: {command: echo one}}
+  - {id: ask, type: approval, config: {message: Go on?}}
+  - {id: second, type: shell, config: {command: echo two}}
+edges: [{source: first, target: ask}, {source: ask, target: second}]
+`);
+  await at.signedIn(async (page) => {
+    await page.addInitScript(() => {
+      window.hashed = 0;
+      const real = crypto.subtle.digest.bind(crypto.subtle);
+      crypto.subtle.digest = (...given) => ((window.hashed += 1), real(...given));
+    });
+    await at.open(page, `/executions/${execution}/evidence`);
+    await page.getByText(/\d+ records? verified/).waitFor();
+    await at.server.api('POST', `/executions/${execution}/actions/ask/complete`, { outcome: 'Succeeded' });
+    await ended(execution);
+    const { length } = (await at.server.api('GET', `/executions/${execution}/evidence`)).body.evidence;
+    await page.getByText(`${length} records verified`).waitFor();
+    assert.equal(await page.evaluate(() => window.hashed), length);
   });
 });
 

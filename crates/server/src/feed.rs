@@ -29,9 +29,31 @@ pub struct Feed {
     logs: Position,
     /// The sequence of the last message that the subscriber has.
     seen: u64,
-    wants_logs: bool,
+    /// Version of the journal from which the subscriber wants messages. Of older rows, only the end is sent.
+    wanted_from: u64,
+    audience: Audience,
     /// Rows since the last checkpoint.
     rows: usize,
+}
+
+/// The recipient of a feed's messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A stream, which ends with the end of the execution, also if the subscriber has seen that before.
+    Stream,
+    /// A stream without log lines.
+    StreamWithoutLogs,
+    /// Webhooks, which number their events in the order of the records and have no log lines.
+    Webhooks,
+}
+
+/// The position where a feed begins.
+#[derive(Debug, Clone, Copy)]
+pub enum FeedStart {
+    /// After the message with this number; 0 is before the first.
+    After(u64),
+    /// After everything up to a version of the journal and a position of the log.
+    At { version: u64, logs: Position },
 }
 
 /// States of feeds at some of their rows, by execution and by the newest message of the rows before.
@@ -68,14 +90,28 @@ impl Default for FeedCheckpoints {
 }
 
 impl FeedCheckpoints {
-    /// Opens the feed after the message `seen`; 0 is before the first. The feed begins at the last checkpoint before
-    /// all messages that the subscriber needs, or at the beginning of the journal.
+    /// Opens a feed. It reads from the last checkpoint before all messages that the subscriber needs, or from the
+    /// beginning of the journal.
     #[must_use]
-    pub fn open(&self, execution: ExecutionId, net: Arc<Net>, code: Vec<CodePlace>, seen: u64) -> Feed {
-        let known = self.cached.last((execution, 0)..(execution, seen));
+    pub fn open(
+        &self,
+        execution: ExecutionId,
+        net: Arc<Net>,
+        code: Vec<CodePlace>,
+        start: FeedStart,
+        audience: Audience,
+    ) -> Feed {
+        let (seen, wanted_from, logs) = match start {
+            FeedStart::After(seen) => (seen, 0, Position(position_before(seen))),
+            FeedStart::At { version, logs } => (0, version, logs),
+        };
+        let known = match start {
+            FeedStart::After(seen) => self.cached.last((execution, 0)..(execution, seen)),
+            // What a checkpoint contains was there when it was stored, so it is not newer than this start.
+            FeedStart::At { .. } => self.cached.last((execution, 0)..(execution, u64::MAX)),
+        };
         let builder = known.map_or_else(|| MessageBuilder::new(net, code.into()), Arc::unwrap_or_clone);
-        let logs = Position(position_before(seen));
-        Feed { execution, builder, logs, seen, wants_logs: true, rows: 0 }
+        Feed { execution, builder, logs, seen, wanted_from, audience, rows: 0 }
     }
 
     /// Drops everything, after executions were deleted.
@@ -97,9 +133,8 @@ impl FeedCheckpoints {
 }
 
 impl Feed {
-    #[must_use]
-    pub fn without_logs(self) -> Feed {
-        Feed { wants_logs: false, ..self }
+    fn wants_logs(&self) -> bool {
+        self.audience == Audience::Stream
     }
 
     /// Reads the next page.
@@ -117,14 +152,21 @@ impl Feed {
                 self.add_chunk(&chunk, &mut messages)?;
             }
             let built = self.builder.row(row.position.0, &row.records);
-            messages.extend(built.map_err(|illegal| FeedError::Broken(self.execution, illegal))?);
+            let mut built = built.map_err(|illegal| FeedError::Broken(self.execution, illegal))?;
+            if row.version < self.wanted_from {
+                built.retain(is_end);
+            }
+            messages.extend(built);
         }
         for chunk in chunks {
             self.add_chunk(&chunk, &mut messages)?;
         }
         let over = self.builder.is_over();
-        if over && self.wants_logs {
+        if over && self.wants_logs() {
             self.add_last_lines(reader, &mut messages)?;
+        }
+        if over && self.audience != Audience::Webhooks {
+            send_end_last(&mut messages);
         }
         if self.rows >= CHECKPOINT_ROWS {
             checkpoints.store_checkpoint(self);
@@ -134,8 +176,7 @@ impl Feed {
             messages.extend(self.builder.leased(&leases(reader, self.execution)?));
         }
         messages.retain(|message| message.newer_than >= self.seen);
-        // Webhooks number their events in the order of the records.
-        if self.wants_logs {
+        if self.audience != Audience::Webhooks {
             messages.sort_by_key(Message::order);
         }
         self.fill_outputs(reader, &mut messages);
@@ -144,7 +185,7 @@ impl Feed {
     }
 
     /// Lines that were written together with the end are stored after it. They are sent before it, so that the end is
-    /// the last message; because their numbers are higher, the end is sent to every subscriber that reconnects.
+    /// the last message.
     fn add_last_lines(
         &mut self,
         reader: &mut impl Reader,
@@ -156,15 +197,9 @@ impl Feed {
                 self.add_chunk(chunk, messages)?;
             }
             if !more {
-                break;
+                return Ok(());
             }
         }
-        let is_end = |message: &Message| matches!(message.body, MessageBody::Ended { .. });
-        if let Some(place) = messages.iter().position(is_end) {
-            let end = messages.remove(place);
-            messages.push(Message { newer_than: u64::MAX, ..end });
-        }
-        Ok(())
     }
 
     fn add_chunk(&mut self, chunk: &StoredLog, messages: &mut Vec<Message>) -> Result<(), FeedError> {
@@ -182,7 +217,7 @@ impl Feed {
         let JournalPage { mut rows, more: mut more_rows } = self.rows(reader, version)?;
         // The wanted log lines are not older than these rows.
         let is_before_logs = more_rows && rows.last().is_some_and(|row| row.position <= self.logs);
-        if !self.wants_logs || is_before_logs {
+        if !self.wants_logs() || is_before_logs {
             return Ok((rows, Vec::new(), more_rows));
         }
         let (mut chunks, more_chunks) = log_page(reader, self.execution, self.logs, PAGE)?;
@@ -244,6 +279,18 @@ pub(crate) fn log_page(
     }
     chunks.truncate(kept);
     Ok((chunks, kept < read || read == bounds.rows_max))
+}
+
+fn is_end(message: &Message) -> bool {
+    matches!(message.body, MessageBody::Ended { .. })
+}
+
+/// Moves the end behind all lines. Their numbers may be higher, so the end is sent to every subscriber that reconnects.
+fn send_end_last(messages: &mut Vec<Message>) {
+    if let Some(place) = messages.iter().position(is_end) {
+        let end = messages.remove(place);
+        messages.push(Message { newer_than: u64::MAX, ..end });
+    }
 }
 
 /// Reads the firings that workers have begun, and the times of their begin.

@@ -5,6 +5,7 @@ use crate::answers::PAGE_BYTES_MAX;
 use crate::cache::{Cache, CacheBounds};
 use crate::loaded::ReadError;
 use crate::readers::Slice;
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,18 +18,22 @@ const CHECKPOINTS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 3
 /// Rows read at a time: few at first, because one row may have more items than a page.
 const ROWS_MIN: usize = 4;
 const ROWS_MAX: usize = 256;
+/// Records of a window: the unit in which a list is read from its end.
+const WINDOW: u64 = 512;
+/// Windows before a position whose beginnings are cached while a list is read from its end.
+const WINDOWS_CACHED: u64 = 16;
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// Position of an item: the number of records before its own, and its number among the items of that record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct JournalCursor {
     version: u64,
     item: usize,
 }
 
 impl JournalCursor {
-    /// Returns the position before all items of a record, or after the last one of a journal with so many records.
+    /// Returns the position before all items of a record.
     #[must_use]
     pub fn before(version: u64) -> JournalCursor {
         JournalCursor { version, item: 0 }
@@ -96,6 +101,37 @@ impl<P: Projection> PageRead<P> {
     pub fn state(&self) -> &Execution<'static> {
         self.at.timeline.state()
     }
+
+    /// Returns the number of records that were read.
+    pub fn version(&self) -> u64 {
+        self.at.timeline.version()
+    }
+}
+
+/// The items of the window before a position, while they are read. Reading can stop between two records.
+#[derive(Debug)]
+pub struct WindowRead<P: Projection> {
+    id: ExecutionId,
+    before: JournalCursor,
+    /// Version at which the window begins.
+    from: u64,
+    at: Checkpoint<P>,
+    items: VecDeque<(JournalCursor, P::Item)>,
+    /// Bytes of the items.
+    bytes: usize,
+    /// Whether its first items are left out, because all together are too large.
+    is_cut: bool,
+}
+
+/// Items, each with the position before it, and the position before all of them.
+pub(crate) type WindowItems<P> = (VecDeque<(JournalCursor, <P as Projection>::Item)>, JournalCursor);
+
+impl<P: Projection> WindowRead<P> {
+    fn take(&mut self) -> WindowItems<P> {
+        let items = std::mem::take(&mut self.items);
+        let first = items.front().filter(|_| self.is_cut).map(|(place, _)| *place);
+        (items, first.unwrap_or(JournalCursor::before(self.from)))
+    }
 }
 
 /// Items, and the position of the next one.
@@ -135,6 +171,67 @@ impl<P: Projection> JournalPages<P> {
                 return Ok(None);
             }
         }
+    }
+
+    /// Begins to read the items of the window before a position. `first` is the projection before the first record.
+    pub fn begin_before(&self, id: ExecutionId, first: P, before: JournalCursor) -> WindowRead<P> {
+        let last = if before.item > 0 { before.version } else { before.version.saturating_sub(1) };
+        let from = last - last % WINDOW;
+        let known = self.checkpoints.last((id, 0)..=(id, from)).map(Arc::unwrap_or_clone);
+        let at = known.unwrap_or_else(|| Checkpoint { timeline: Timeline::default(), projection: first });
+        WindowRead { id, before, from, at, items: VecDeque::new(), bytes: 0, is_cut: false }
+    }
+
+    /// Continues a window. Returns None when the slice ends first. Of items that are too large for a page, only the last
+    /// ones are returned.
+    pub fn read_before(
+        &self,
+        reader: &mut impl Reader,
+        net: &Net,
+        window: &mut WindowRead<P>,
+        slice: Slice,
+    ) -> Result<Option<WindowItems<P>>, ReadError> {
+        loop {
+            let version = window.at.timeline.version();
+            let bounds = PageBounds { rows_max: ROWS_MAX, bytes_max: READ_BYTES };
+            let journal = reader.journal_page(window.id, version, bounds)?;
+            for record in records(journal.rows, version) {
+                let version = window.at.timeline.version();
+                if JournalCursor::before(version) >= window.before {
+                    return Ok(Some(window.take()));
+                }
+                self.add_before(net, window, &record)?;
+            }
+            if !journal.more {
+                return Ok(Some(window.take()));
+            }
+            if slice.is_over() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn add_before(&self, net: &Net, window: &mut WindowRead<P>, record: &Record) -> Result<(), ReadError> {
+        let WindowRead { id, before, from, at, items, bytes, is_cut } = window;
+        let version = at.timeline.version();
+        let is_cached = version + WINDOWS_CACHED * WINDOW > *from && version <= *from;
+        if version > 0 && version % WINDOW == 0 && is_cached {
+            let weight = at.timeline.weight() as u64;
+            self.checkpoints.insert((*id, version), Arc::new(at.clone()), weight);
+        }
+        let entry = at.timeline.advance(net, record).map_err(|illegal| ReadError::Broken(*id, illegal))?;
+        for (item, found) in at.projection.project(net, record, &entry).into_iter().enumerate() {
+            let place = JournalCursor { version, item };
+            if version >= *from && place < *before {
+                *bytes += P::bytes(&found);
+                items.push_back((place, found));
+            }
+        }
+        while *bytes > PAGE_BYTES_MAX && items.len() > 1 {
+            *bytes -= items.pop_front().map_or(0, |(_, item)| P::bytes(&item));
+            *is_cut = true;
+        }
+        Ok(())
     }
 
     /// Adds the items of a record. Returns the place of the next item when the page is full.

@@ -3,14 +3,61 @@
 use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::feed::{Feed, FeedError, FeedPage};
+use crate::feed::{Audience, Feed, FeedError, FeedPage, FeedStart};
 use crate::hub::Follow;
 use crate::problem::Problem;
 use crate::routes::stored_of;
 use crate::versions::code_places;
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::sync::Arc;
 use tokio::sync::futures::OwnedNotified;
 use windlass_kernel::ExecutionId;
+use windlass_store::{Position, Reader};
+
+/// The last message that a subscriber has: its number, or `now` for all messages so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastSequence {
+    Number(u64),
+    Now,
+}
+
+impl Default for LastSequence {
+    fn default() -> LastSequence {
+        LastSequence::Number(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for LastSequence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LastSequence, D::Error> {
+        struct LastSequenceVisitor;
+
+        impl Visitor<'_> for LastSequenceVisitor {
+            type Value = LastSequence;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the sequence of a message, or `now`")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<LastSequence, E> {
+                Ok(LastSequence::Number(number))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LastSequence, E> {
+                match text {
+                    "now" => Ok(LastSequence::Now),
+                    _ => text
+                        .parse()
+                        .map(LastSequence::Number)
+                        .map_err(|_| E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(LastSequenceVisitor)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -30,12 +77,13 @@ impl From<FeedError> for Problem {
 }
 
 impl Live {
-    /// Opens a subscription after the message `seen`; 0 is before the first.
+    /// Opens a subscription after the last message that the subscriber has.
     pub(crate) async fn open(
         app: &Arc<App>,
         caller: &Caller,
         id: ExecutionId,
-        seen: u64,
+        last: LastSequence,
+        audience: Audience,
     ) -> Result<Live, Problem> {
         caller.may(Permission::View)?;
         let (state, reading) = (app.clone(), caller.clone());
@@ -47,7 +95,15 @@ impl Live {
                 let net = state.histories.net(reader, stored.state.head.net)?;
                 let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
                 let code = code_places(reader, &stored.origin)?;
-                Ok::<_, Problem>(state.histories.feeds.open(id, net, code, seen))
+                let start = match last {
+                    LastSequence::Number(seen) => FeedStart::After(seen),
+                    LastSequence::Now => {
+                        let newest = reader.logs_before(id, Position(i64::MAX), 1)?;
+                        let logs = newest.first().map_or(Position(0), |chunk| chunk.position);
+                        FeedStart::At { version: stored.state.head.version, logs }
+                    }
+                };
+                Ok::<_, Problem>(state.histories.feeds.open(id, net, code, start, audience))
             })
             .await?;
         let caller = caller.clone();

@@ -118,6 +118,14 @@ pub trait Reader: Send + 'static {
     /// Returns log chunks of an execution after a position.
     fn logs(&mut self, execution: ExecutionId, after: Position, limit: usize) -> StoreResult<Vec<StoredLog>>;
 
+    /// Returns log chunks of an execution before a position, the newest first.
+    fn logs_before(
+        &mut self,
+        execution: ExecutionId,
+        before: Position,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredLog>>;
+
     /// Returns log chunks of one step-run after a position.
     fn run_logs(
         &mut self,

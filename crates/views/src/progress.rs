@@ -365,7 +365,7 @@ impl From<Stream> for LogStream {
 }
 
 /// Level of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LogLevel {
     Debug,
@@ -383,6 +383,12 @@ impl LogLevel {
             LogLevel::Warn => "warn",
             LogLevel::Error => "error",
         }
+    }
+
+    /// Returns this level and those above it.
+    pub fn and_above(self) -> impl Iterator<Item = LogLevel> {
+        let all = [LogLevel::Debug, LogLevel::Info, LogLevel::Warn, LogLevel::Error];
+        all.into_iter().filter(move |level| *level >= self)
     }
 }
 

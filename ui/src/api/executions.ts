@@ -1,6 +1,7 @@
 // Queries about executions, each under one key, so that a change refreshes every place that shows it.
 import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Waiting } from './client';
+import { API, isReference } from '../parts/reference';
 import { readPolled } from './pages';
 import { LIVE_MS, useCan } from './shared';
 
@@ -74,6 +75,13 @@ export function useExecution(id: string) {
   });
 }
 
+/** Returns a value, which is read first if it is only a reference, because it is too large for the answer that has it. */
+export function useValue<Of extends object>(value: Of) {
+  const url = isReference(value) ? value.url : undefined;
+  const { data, error, refetch } = useQuery<Of, ApiError>({ queryKey: ['value', url], queryFn: () => api.get((url ?? '').slice(API.length)), enabled: url !== undefined, staleTime: Infinity });
+  return { data: url === undefined ? value : data, error, refetch };
+}
+
 export function useExecutionGraph(id: string, isOn = true) {
   return useQuery<Graph, ApiError>({
     queryKey: ['execution', id, 'graph'],
@@ -83,17 +91,12 @@ export function useExecutionGraph(id: string, isOn = true) {
   });
 }
 
-interface PageOptions {
-  isOn?: boolean;
-  /** Whether a page that another one follows is read once only. */
-  isAppended?: boolean;
-}
-
-function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown[], path: string, query: Query, { isOn = true, isAppended = true }: PageOptions = {}) {
+/** A page that another one follows is read once only. */
+function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown[], path: string, query: Query, isOn = true) {
   return useInfiniteQuery({
     queryKey: key,
     queryFn: ({ pageParam, client }) => {
-      const before = isAppended ? client.getQueryData<InfiniteData<Of>>(key) : undefined;
+      const before = client.getQueryData<InfiniteData<Of>>(key);
       const known = before?.pages[before.pageParams.indexOf(pageParam)];
       return known?.pagination.cursor ? known : api.get<Of>(path, { ...query, cursor: pageParam });
     },
@@ -103,11 +106,7 @@ function usePages<Of extends { pagination: Schemas['Pagination'] }>(key: unknown
   });
 }
 
-/** Lines of several sources may arrive out of order, so the pages of an execution that ended are all read again. */
-export const useLogs = (id: string, nodeId: string | undefined, level: string | undefined, isOver: boolean) =>
-  usePages<Schemas['Logs']>(['execution', id, 'logs', nodeId, level], `/executions/${id}/logs`, { nodeId, level, limit: 500 }, { isAppended: !isOver });
-
-export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']>(['execution', id, 'events'], `/executions/${id}/events`, { limit: 500 }, { isOn });
+export const useEvents = (id: string, isOn = true) => usePages<Schemas['Events']>(['execution', id, 'events'], `/executions/${id}/events`, { limit: 500 }, isOn);
 
 export const useEvidence = (id: string) => usePages<Schemas['Entries']>(['execution', id, 'evidence'], `/executions/${id}/evidence`, { limit: 500 });
 

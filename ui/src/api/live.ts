@@ -1,9 +1,16 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { api, tenant } from './client';
-import { LIVE_MS } from './shared';
+import { checkSession, LIVE_MS } from './shared';
 
 const MESSAGES = ['status_update', 'node_started', 'node_completed', 'node_failed', 'execution_completed', 'log'];
+
+interface LiveOptions {
+  /** Undefined: it is not known yet whether it ended. */
+  isOver: boolean | undefined;
+  /** Whether a new log line is a change, too. */
+  hasLogs: boolean;
+}
 /** Messages within this time cause one refresh. A large execution is read less often: most of the time is left for other work. */
 const GATHER_MS = 250;
 const GATHER_FACTOR = 4;
@@ -18,8 +25,8 @@ const READ_MAX_MS = 10_000;
 
 type Live = 'live' | 'waiting' | 'over';
 
-/** Follows an execution: each message of its stream means that something about it has changed. Undefined: it is not known yet whether it ended. */
-export function useLive(id: string, isOver: boolean | undefined): Live {
+/** Follows an execution: each message of its stream means that something about it has changed. */
+export function useLive(id: string, { isOver, hasLogs }: LiveOptions): Live {
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
   const wasLive = useRef(false);
@@ -34,8 +41,9 @@ export function useLive(id: string, isOver: boolean | undefined): Live {
     }
     wasLive.current = true;
     // A stream has no headers, so it cannot name another tenant.
-    return tenant.get() ? poll(read, setOpen) : follow(id, read, setOpen);
-  }, [client, id, isOver]);
+    if (tenant.get()) return poll(read, setOpen);
+    return follow({ address: streamAddress(id, hasLogs), read, setOpen, checkSession: () => void checkSession(client) });
+  }, [client, id, isOver, hasLogs]);
   return isOver === false ? (isOpen ? 'live' : 'waiting') : 'over';
 }
 
@@ -58,8 +66,18 @@ function poll(read: () => Promise<void>, setOpen: (isOpen: boolean) => void): ()
   return () => window.clearInterval(timer);
 }
 
+/** Each time a stream was opened, everything is read again, so only messages about later changes are needed. */
+const streamAddress = (id: string, hasLogs: boolean) => api.address(`/executions/${id}/stream`, { lastSequence: 'now', logs: hasLogs });
+
+interface Following {
+  address: string;
+  read: () => Promise<void>;
+  setOpen: (isOpen: boolean) => void;
+  checkSession: () => void;
+}
+
 /** Reads after messages of the stream. A page in the background has no stream: a browser opens only six connections to a server for all of its tabs. */
-function follow(id: string, read: () => Promise<void>, setOpen: (isOpen: boolean) => void): () => void {
+function follow({ address, read, setOpen, checkSession }: Following): () => void {
   let stream: EventSource | undefined;
   let isClosed = false;
   let pending: number | undefined;
@@ -84,15 +102,17 @@ function follow(id: string, read: () => Promise<void>, setOpen: (isOpen: boolean
     if (isChanged && !isClosed) refresh();
   };
   const open = () => {
-    const opened = new EventSource(api.address(`/executions/${id}/stream`));
+    const opened = new EventSource(address);
     stream = opened;
     opened.onopen = () => {
       waitMs = RECONNECT_MS;
       setOpen(true);
       refresh();
     };
-    opened.onerror = () => {
+    opened.onerror = (event) => {
       setOpen(false);
+      // The server sends the reason when it ends a stream early: usually, the token has expired or was revoked.
+      if (event instanceof MessageEvent) checkSession();
       // A browser gives up when a server that is starting refuses the request.
       if (opened.readyState !== EventSource.CLOSED) return;
       again = window.setTimeout(open, waitMs);

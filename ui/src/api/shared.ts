@@ -14,6 +14,9 @@ export function useSession() {
   return useQuery<Session, ApiError>({ queryKey: SESSION, queryFn: ({ client }) => readSession(client), retry: false, refetchInterval: LIVE_MS * 5 });
 }
 
+/** Reads again who is signed in, at once. */
+export const checkSession = (client: QueryClient): Promise<void> => client.invalidateQueries({ queryKey: SESSION });
+
 /** Reads who is signed in. The cookie is that of all tabs: after another user has signed in in one of them, the others forget what the former user
  * saw, and the tenant that this user looked at. */
 async function readSession(client: QueryClient): Promise<Session> {

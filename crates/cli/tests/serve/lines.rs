@@ -1,9 +1,10 @@
 //! The log of an execution: what became of it and of its nodes, and the requests that they made.
 
-use crate::executions::{FAILS, TWO, finish, get};
+use crate::executions::{FAILS, TWO, finish, get, start, until, waits_for};
 use crate::receiver::Receiver;
 use crate::rig::{Place, Server, read_answer};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn place() -> Place {
     Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1")
@@ -114,6 +115,88 @@ fn wfl_08_pages_of_one_line_report_what_one_page_reports() {
             query = format!("{filter}limit=1&cursor={cursor}");
         }
         assert_eq!(walked, logs(&server, id, filter.trim_end_matches('&')), "{filter}");
+    }
+}
+
+/// Walks the log from its end to its beginning with pages of `limit` lines.
+fn walk_back(server: &Server, id: &str, filter: &str, limit: usize) -> Vec<Value> {
+    let (mut walked, first) = (Vec::new(), format!("{filter}order=desc&limit={limit}"));
+    let mut query = first.clone();
+    loop {
+        let page = get(server, id, &format!("/logs?{query}"));
+        walked.extend(page["logs"].as_array().unwrap().clone());
+        let Some(cursor) = page["pagination"]["cursor"].as_str() else { break };
+        query = format!("{first}&cursor={cursor}");
+    }
+    walked
+}
+
+#[test]
+fn the_log_is_read_from_its_end_and_from_each_position_in_both_directions() {
+    let place = Place::new();
+    let server = place.serve();
+    let text = r#"{"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "many"}, "workflow": [
+        {"step": "each", "loop": {"in": "{{ range(300) | list }}", "iterator": "n"}, "tool": {"kind": "noop"},
+         "next": {"arcs": [{"step": "talk"}]}},
+        {"step": "talk", "tool": {"kind": "shell", "command": "seq 1 40; echo out >&2; seq 41 80"}}]}"#;
+    let ended = finish(&server, &server.define(text), json!({}));
+    let id = ended["executionId"].as_str().unwrap();
+    for filter in ["", "level=info&", "nodeId=each&", "nodeId=talk&"] {
+        let mut all = logs(&server, id, &format!("{filter}limit=1000"));
+        assert!(!all.is_empty(), "{filter}");
+        let from_end = [1, 7, 1000].map(|limit| walk_back(&server, id, filter, limit));
+        all.reverse();
+        from_end.iter().for_each(|walked| assert_eq!(*walked, all, "{filter}"));
+    }
+    // Each page leads to the lines before and after it.
+    let all = logs(&server, id, "limit=1000");
+    let first = get(&server, id, "/logs?order=desc&limit=30");
+    let cursor = |page: &Value, name: &str| page[name].as_str().unwrap().to_owned();
+    assert_eq!(logs(&server, id, &format!("cursor={}", cursor(&first, "newer"))), [json!(0); 0]);
+    let rest = logs(&server, id, &format!("limit=1000&cursor={}", cursor(&first, "older")));
+    assert_eq!(rest, all[all.len() - 30..]);
+    let begin = get(&server, id, "/logs?limit=30");
+    let (older, newer) = (cursor(&begin, "older"), cursor(&begin, "newer"));
+    assert_eq!(logs(&server, id, &format!("order=desc&cursor={older}")), [json!(0); 0]);
+    let back: Vec<Value> = all[..30].iter().rev().cloned().collect();
+    assert_eq!(logs(&server, id, &format!("order=desc&cursor={newer}")), back);
+}
+
+#[test]
+fn lines_that_are_written_later_follow_the_newest_position() {
+    let place = Place::new();
+    let server = place.serve();
+    let file = place.data().join("go");
+    let id = start(&server, &server.define(&waits_for(&file)), json!({}));
+    let newest = get(&server, &id, "/logs?order=desc");
+    std::fs::write(&file, "").unwrap();
+    let (before, cursor) = (newest["logs"].as_array().unwrap().clone(), newest["newer"].as_str().unwrap());
+    until(&server, &id, "completed");
+    let mut found: Vec<Value> = before.into_iter().rev().collect();
+    found.extend(logs(&server, &id, &format!("cursor={cursor}")));
+    assert_eq!(found, logs(&server, &id, ""));
+}
+
+#[test]
+fn a_minimum_level_has_the_lines_of_that_level_and_above() {
+    let place = Place::new();
+    let server = place.serve();
+    let fails = r#"{"name": "loud", "nodes": [{"id": "a", "type": "shell",
+        "config": {"command": "echo one; echo two >&2; exit 3"}}]}"#;
+    let ended = finish(&server, &server.define(fails), json!({}));
+    let id = ended["executionId"].as_str().unwrap();
+    let levels = |query: &str| {
+        let found: BTreeSet<String> =
+            logs(&server, id, query).iter().map(|line| line["level"].as_str().unwrap().to_owned()).collect();
+        found.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(levels("minLevel=info"), ["error", "info", "warn"]);
+    assert_eq!(levels("minLevel=warn"), ["error", "warn"]);
+    assert_eq!(levels("minLevel=error"), ["error"]);
+    assert_eq!(levels("level=warn"), ["warn"]);
+    for wrong in ["minLevel=loud", "level=warn&minLevel=warn", "order=random"] {
+        let (status, body) = read_answer(server.get(&format!("/api/v1/executions/{id}/logs?{wrong}")));
+        assert_eq!(status.as_u16(), 400, "{wrong}: {body}");
     }
 }
 

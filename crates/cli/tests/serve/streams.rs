@@ -379,6 +379,59 @@ fn the_same_is_reported_as_server_sent_events() {
     assert_eq!(bad.status(), StatusCode::BAD_REQUEST);
 }
 
+/// Opens a stream of events, and returns the response, which has begun.
+fn open_events(server: &Server, id: &str, query: &str) -> reqwest::blocking::Response {
+    let path = format!("/api/v1/executions/{id}/stream?{query}");
+    let response = server.request(reqwest::Method::GET, &path).send().unwrap();
+    assert_eq!(response.status(), StatusCode::OK, "{query}");
+    response
+}
+
+/// Reads the messages of a stream of events until it ends.
+fn read_events(response: reqwest::blocking::Response) -> Vec<Value> {
+    let lines = BufReader::new(response).lines().map(Result::unwrap);
+    lines.filter_map(|line| Some(serde_json::from_str(line.strip_prefix("data: ")?).unwrap())).collect()
+}
+
+#[test]
+fn a_stream_from_now_on_sends_later_messages_and_without_logs_no_lines() {
+    let place = Place::new();
+    let file = place.data().join("go");
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&file)), json!({}));
+    let mut socket = Socket::subscribe(&server, &id, None);
+    let mut before = vec![socket.next()];
+    while before.last().unwrap()["data"]["nodeId"] != "wait" {
+        before.push(socket.next());
+    }
+    let later = open_events(&server, &id, "lastSequence=now&logs=false");
+    let mut by_socket = Socket::open(&server, &id);
+    by_socket.say(&json!({ "type": "subscribe", "token": format!("Bearer {}", server.token()),
+        "lastSequence": "now", "logs": false }));
+    std::fs::write(&file, "").unwrap();
+    let later = read_events(later);
+    let (of_socket, _) = by_socket.rest();
+    for found in [&later, &of_socket] {
+        assert_eq!(found.last().unwrap()["type"], "execution_completed");
+        assert!(found.iter().any(|message| message["type"] == "node_completed"), "{found:?}");
+        assert!(found.iter().all(|message| message["type"] != "log"), "{found:?}");
+    }
+    // The start of the step that runs may be repeated, with its number.
+    let started = before.last().unwrap()["sequence"].as_u64().unwrap();
+    assert!(later.iter().all(|message| message["sequence"].as_u64().unwrap() >= started), "{later:?}");
+    let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (all, silent) = (open_events(&server, &id, ""), open_events(&server, &id, "logs=false"));
+    let (mut all, silent) = (read_events(all), read_events(silent));
+    assert!(all.iter().any(|message| message["type"] == "log"), "{all:?}");
+    all.retain(|message| message["type"] != "log");
+    assert_eq!(silent, all);
+    // The end is sent to every subscriber.
+    let after = read_events(open_events(&server, &id, "lastSequence=now&logs=false"));
+    assert_eq!(after, all[all.len() - 1..]);
+    let path = format!("/api/v1/executions/{id}/stream?lastSequence=then");
+    assert_eq!(server.get(&path).status(), StatusCode::BAD_REQUEST);
+}
+
 #[test]
 fn a_stopping_server_closes_its_subscriptions_with_a_reason() {
     let place = Place::new();

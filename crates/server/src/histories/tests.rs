@@ -2,7 +2,7 @@
 
 use super::Histories;
 use crate::database::{Database, DatabaseReader};
-use crate::feed::Feed;
+use crate::feed::{Audience, Feed, FeedStart};
 use crate::host::{new_workflow_id, now};
 use crate::loaded::ReadError;
 use crate::retention::Pruner;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use windlass_dialects::compile;
 use windlass_engine::{Engine, EngineAnswer, Folder, Request, Start, journal};
-use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
-use windlass_store::{Definition, Reader, ServerReader as _, StoredManifest, Target, Tenant};
+use windlass_kernel::{Cancel, ExecutionId, Input, Net, Patch, outputs};
+use windlass_store::{Definition, Position, Reader, ServerReader as _, StoredManifest, Target, Tenant};
 use windlass_views::Message;
 
 /// The execution ends when `go` has been patched often enough.
@@ -128,6 +128,10 @@ fn an_execution_deleted_during_a_read_is_reported_as_missing() {
     assert!(matches!(gone, Err(ReadError::Gone(found)) if found == id), "{gone:?}");
 }
 
+fn open(histories: &Histories, id: ExecutionId, net: &Arc<Net>, start: FeedStart) -> Feed {
+    histories.feeds.open(id, net.clone(), Vec::new(), start, Audience::StreamWithoutLogs)
+}
+
 /// Reads a feed until there is nothing more at the moment.
 fn messages(feed: &mut Feed, reader: &mut DatabaseReader, histories: &Histories) -> Vec<Message> {
     let mut messages = Vec::new();
@@ -145,7 +149,7 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     let rig = Rig::new();
     let (id, mut reader, histories) = (rig.start(), rig.reader(), Histories::default());
     let net = Arc::new(compile(GATE).net.unwrap());
-    let mut feed = histories.feeds.open(id, net.clone(), Vec::new(), 0);
+    let mut feed = open(&histories, id, &net, FeedStart::After(0));
     let first = messages(&mut feed, &mut reader, &histories);
     let seen = first.iter().map(|message| message.sequence).max().unwrap();
     (1..PATCHES).for_each(|go| rig.patch(id, go));
@@ -154,7 +158,7 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     rig.patch(id, PATCHES);
     let mut continued = |histories: &Histories| {
         let before = reader.journal_rows_read();
-        let mut feed = histories.feeds.open(id, net.clone(), Vec::new(), seen);
+        let mut feed = open(histories, id, &net, FeedStart::After(seen));
         let found = messages(&mut feed, &mut reader, histories);
         (found, reader.journal_rows_read() - before)
     };
@@ -163,4 +167,31 @@ fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
     assert_eq!(found, expected);
     assert!(rows < 10 && all_rows > PATCHES.unsigned_abs(), "{rows} rows read of {all_rows}");
     assert!(!found.is_empty() && found.iter().all(|message| message.sequence > seen), "{found:?}");
+}
+
+#[test]
+fn a_subscriber_from_now_on_is_sent_later_messages_and_always_the_end() {
+    let rig = Rig::new();
+    let (id, mut reader, histories) = (rig.start(), rig.reader(), Histories::default());
+    let net = Arc::new(compile(GATE).net.unwrap());
+    let now = |reader: &mut SqliteReader| {
+        let version = reader.load(id).unwrap().unwrap().state.head.version;
+        FeedStart::At { version, logs: Position(0) }
+    };
+    let all = messages(&mut open(&histories, id, &net, FeedStart::After(0)), &mut reader, &histories);
+    assert!(!all.is_empty());
+    let mut feed = open(&histories, id, &net, now(&mut reader));
+    // A change between the opening and the first read is not missed.
+    rig.patch(id, PATCHES);
+    while !reader.load(id).unwrap().unwrap().state.head.phase.is_ended() {
+        std::thread::yield_now();
+    }
+    let later = messages(&mut feed, &mut reader, &histories);
+    let seen = all.iter().map(|message| message.sequence).max().unwrap();
+    assert!(later.iter().all(|message| message.sequence > seen), "{later:?}");
+    assert!(later.len() > 1, "{later:?}");
+    let end = later.last().unwrap().sequence;
+    let mut ended = open(&histories, id, &net, now(&mut reader));
+    let found = messages(&mut ended, &mut reader, &histories);
+    assert_eq!(found.iter().map(|message| message.sequence).collect::<Vec<_>>(), [end]);
 }

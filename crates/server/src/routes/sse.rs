@@ -4,10 +4,11 @@ use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
+use crate::feed::Audience;
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
-use crate::stream::Live;
+use crate::stream::{LastSequence, Live};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
@@ -35,8 +36,12 @@ type Sent = (Event, Option<Arc<HeldBytes>>);
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
-    /// The last message that the client has; the header `Last-Event-ID` has the same meaning.
-    last_sequence: Option<u64>,
+    /// The last message that the client has; the header `Last-Event-ID` has the same meaning, and precedes it. With
+    /// `now`, only messages of later changes are sent.
+    #[param(value_type = String, pattern = "^(now|[0-9]{1,19})$")]
+    last_sequence: Option<LastSequence>,
+    /// Whether log lines are sent; true by default.
+    logs: Option<bool>,
 }
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
@@ -58,12 +63,13 @@ async fn stream(
     let id = ids::execution(&id)?;
     let header = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|id| id.parse().ok()));
     let wrong = || Problem::invalid("Last-Event-ID", "is not the id of an event of this stream");
-    let seen = match (header, from.last_sequence) {
-        (Some(header), _) => header.ok_or_else(wrong)?,
-        (None, given) => given.unwrap_or(0),
+    let last = match header {
+        Some(header) => LastSequence::Number(header.ok_or_else(wrong)?),
+        None => from.last_sequence.unwrap_or_default(),
     };
+    let audience = if from.logs == Some(false) { Audience::StreamWithoutLogs } else { Audience::Stream };
     let place = app.take_stream_slot(&caller.tenant)?;
-    let live = Live::open(&app, &caller, id, seen).await?;
+    let live = Live::open(&app, &caller, id, last, audience).await?;
     let (events, taken) = mpsc::channel(WAITING_MAX);
     tokio::spawn(async move {
         send_messages(&app, live, events).await;

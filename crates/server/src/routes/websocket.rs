@@ -3,10 +3,11 @@
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::describe_json_error;
+use crate::feed::Audience;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, ProblemCode, Refused};
-use crate::stream::Live;
+use crate::stream::{LastSequence, Live};
 use crate::streams::StreamSlot;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
@@ -58,7 +59,9 @@ enum ClientMessage {
     Subscribe {
         token: String,
         #[serde(default)]
-        last_sequence: Option<u64>,
+        last_sequence: Option<LastSequence>,
+        #[serde(default)]
+        logs: Option<bool>,
     },
     Ping,
 }
@@ -178,10 +181,12 @@ async fn subscribed(
         () = app.stopped() => return Err(stopping()),
     };
     match serde_json::from_str(&text) {
-        Ok(ClientMessage::Subscribe { token, last_sequence }) => {
+        Ok(ClientMessage::Subscribe { token, last_sequence, logs }) => {
             let caller = Caller::from_message(app, &token, headers).await?;
             let place = app.take_stream_slot(&caller.tenant)?;
-            Ok((Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?, place))
+            let audience = if logs == Some(false) { Audience::StreamWithoutLogs } else { Audience::Stream };
+            let last = last_sequence.unwrap_or_default();
+            Ok((Live::open(app, &caller, id, last, audience).await?, place))
         }
         Ok(ClientMessage::Ping) | Err(_) => Err(unreadable()),
     }

@@ -4,7 +4,7 @@ use super::delivery::{DeliveryRequest, outcome};
 use super::event::{Subject, WebhookEvent, body, event};
 use super::signature::Secret;
 use crate::app::App;
-use crate::feed::{Feed, FeedError, FeedPage};
+use crate::feed::{Audience, Feed, FeedError, FeedPage, FeedStart};
 use crate::host::now;
 use crate::problem::Problem;
 use crate::versions::code_places;
@@ -200,7 +200,13 @@ impl Route {
                 let code = code_places(reader, &stored.origin)?;
                 let starts = reader.delivered_messages(id, WebhookEvent::NodeStarted.name())?;
                 Ok::<_, Problem>((
-                    state.histories.feeds.open(id, net, code, source.seen).without_logs(),
+                    state.histories.feeds.open(
+                        id,
+                        net,
+                        code,
+                        FeedStart::After(source.seen),
+                        Audience::Webhooks,
+                    ),
                     source,
                     starts,
                 ))

@@ -372,6 +372,13 @@ pub fn logs_are_read_on_from_a_place<P: StoreSite>(site: &P) {
         let sent: Vec<_> =
             (0..7).map(|n| chunk(2, n)).map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
         assert_eq!(listed, sent, "pages of {size}");
+        let newest_first = pages(size, |after: Option<&StoredLog>, limit| {
+            let before = after.map_or(Position(i64::MAX), |log| log.position);
+            reader.logs_before(ExecutionId(2), before, limit).expect("logs")
+        });
+        let reversed: Vec<_> =
+            newest_first.into_iter().rev().map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
+        assert_eq!(reversed, sent, "pages of {size}, the newest first");
     }
     assert!(reader(&store).logs(ExecutionId(3), Position(0), 9).expect("logs").is_empty());
     written(&mut store, &[Write::Log(chunk(2, 5)), Write::Log(chunk(2, 6))]);

@@ -115,6 +115,21 @@ pub(super) fn logs(
     })
 }
 
+pub(super) const LOGS_BEFORE: &str = "SELECT position, run, step, attempt, lines FROM logs \
+     WHERE execution = ?1 AND position < ?2 ORDER BY position DESC LIMIT ?3";
+
+pub(super) fn logs_before(
+    conn: &Connection,
+    execution: ExecutionId,
+    before: Position,
+    count: usize,
+) -> StoreResult<Vec<StoredLog>> {
+    let Some(key) = find_key(conn, execution)? else { return Ok(Vec::new()) };
+    query_all(conn, LOGS_BEFORE, params![key, before.0, limit(count)], |row| {
+        Ok(read_row![row, StoredLog: position run step attempt lines])
+    })
+}
+
 pub(super) const RUN_LOGS: &str = "SELECT position, run, step, attempt, lines FROM logs \
      WHERE execution = ?1 AND run = ?2 AND position > ?3 ORDER BY position LIMIT ?4";
 

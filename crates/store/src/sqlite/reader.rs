@@ -207,6 +207,15 @@ impl Reader for SqliteReader {
         self.at_once(|conn| lists::logs(conn, execution, after, limit))
     }
 
+    fn logs_before(
+        &mut self,
+        execution: ExecutionId,
+        before: Position,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredLog>> {
+        self.at_once(|conn| lists::logs_before(conn, execution, before, limit))
+    }
+
     fn run_logs(
         &mut self,
         execution: ExecutionId,

@@ -1,9 +1,10 @@
-import { useDeferredValue } from 'react';
+import { memo, useDeferredValue } from 'react';
 import type { PublicEvent } from '../../api/client';
 import { useEvents } from '../../api/executions';
 import { useAddress, useTyped } from '../../parts/address';
 import { Empty, More, Result, Time } from '../../parts/basics';
 import { Json } from '../../parts/Json';
+import { Bounded, Unfolding } from '../../parts/Rows';
 import { pathText, plural } from '../../parts/words';
 
 // An event never changes; its text is made once.
@@ -44,24 +45,33 @@ export function Events({ id, step }: { id: string; step: string | undefined }) {
           </Empty>
         )}
         <section className="steps" aria-label="Events">
-          {events.map((event) => (
-            <details key={event.sequence}>
-              <summary>
-                <span className="faint mono">{event.sequence}</span> <code>{event.event}</code>
-                <strong>
-                  {event.step}
-                  {pathText(event.path)}
-                </strong>
-                <span className="faint">
-                  <Time at={event.timestamp} />
-                </span>
-              </summary>
-              <Json value={event.data} label={`event ${event.sequence}`} />
-            </details>
-          ))}
+          <Bounded key={`${words} ${step}`} rows={events} name="event">
+            {(event) => <EventRow key={event.sequence} event={event} />}
+          </Bounded>
         </section>
       </Result>
       <More of={found} />
     </>
   );
 }
+
+const EventRow = memo(function EventRow({ event }: { event: PublicEvent }) {
+  return (
+    <Unfolding
+      summary={
+        <>
+          <span className="faint mono">{event.sequence}</span> <code>{event.event}</code>
+          <strong>
+            {event.step}
+            {pathText(event.path)}
+          </strong>
+          <span className="faint">
+            <Time at={event.timestamp} />
+          </span>
+        </>
+      }
+    >
+      {() => <Json value={event.data} label={`event ${event.sequence}`} />}
+    </Unfolding>
+  );
+});

@@ -1,12 +1,13 @@
 // The chain of evidence, verified in the browser.
-import { useEffect, useState } from 'react';
+import { memo, useEffect, useRef, useState } from 'react';
 import type { Schemas } from '../../api/client';
 import { useEvidence } from '../../api/executions';
 import { Empty, Loading, More, Result, StatusMark, Time } from '../../parts/basics';
 import { Download } from '../../parts/Download';
 import { Json } from '../../parts/Json';
+import { Bounded, Unfolding } from '../../parts/Rows';
 import { pathText, plural, shortId } from '../../parts/words';
-import { type Verdict, verify } from './verify';
+import { Verifier, type Verdict } from './verify';
 
 const MARKS: Record<string, string> = { Succeeded: 'completed', Failed: 'failed', Cancelled: 'cancelled', PartialSuccess: 'partial_success', Skipped: 'skipped', Held: 'paused', Refused: 'failed' };
 
@@ -28,29 +29,42 @@ export function Evidence({ id, isOver }: { id: string; isOver: boolean }) {
       <Result of={found}>
         {records.length === 0 && <Empty title="There is no evidence yet: nothing has been attempted." />}
         <section className="steps" aria-label="Evidence">
-          {records.map((record) => (
-            <details key={record.evidenceId}>
-              <summary>
-                <StatusMark status={MARKS[record.outcome] ?? record.outcome} text={record.outcome} />
-                <strong>
-                  {record.actionId ?? 'execution'}
-                  {pathText(record.path)}
-                </strong>
-                <span className="faint">
-                  {record.category}
-                  {record.attempt && ` · attempt ${record.attempt}`} · {record.actor.kind === 'User' ? record.actor.userId : 'system'} · <Time at={record.endedAtIso} />
-                </span>
-              </summary>
-              <p>{record.summary}</p>
-              <Json value={record} label={`record ${record.evidenceId}`} />
-            </details>
-          ))}
+          <Bounded rows={records} name="record">
+            {(record) => <RecordRow key={record.evidenceId} record={record} />}
+          </Bounded>
         </section>
       </Result>
       <More of={found} />
     </>
   );
 }
+
+const RecordRow = memo(function RecordRow({ record }: { record: Schemas['Evidence'] }) {
+  return (
+    <Unfolding
+      summary={
+        <>
+          <StatusMark status={MARKS[record.outcome] ?? record.outcome} text={record.outcome} />
+          <strong>
+            {record.actionId ?? 'execution'}
+            {pathText(record.path)}
+          </strong>
+          <span className="faint">
+            {record.category}
+            {record.attempt && ` · attempt ${record.attempt}`} · {record.actor.kind === 'User' ? record.actor.userId : 'system'} · <Time at={record.endedAtIso} />
+          </span>
+        </>
+      }
+    >
+      {() => (
+        <>
+          <p>{record.summary}</p>
+          <Json value={record} label={`record ${record.evidenceId}`} />
+        </>
+      )}
+    </Unfolding>
+  );
+});
 
 interface VerdictProps {
   records: readonly Schemas['Evidence'][];
@@ -63,10 +77,13 @@ interface VerdictProps {
 
 function VerdictMark({ records, isRead, isWhole, anchor }: VerdictProps) {
   const [verdict, setVerdict] = useState<Verdict>();
+  const verifier = useRef<Verifier>(undefined);
   const last = records.at(-1)?.hashSha256;
   useEffect(() => {
     let isCurrent = true;
-    verify({ records, anchor, isWhole })
+    verifier.current ??= new Verifier();
+    verifier.current
+      .verify({ records, anchor, isWhole })
       .catch((error: unknown): Verdict => ({ isGood: undefined, reason: `The records could not be verified: ${error instanceof Error ? error.message : String(error)}` }))
       .then((found) => isCurrent && setVerdict(found));
     return () => {

@@ -55,7 +55,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
     if (tab === 'graph') loadGraph().catch(() => undefined);
   }, [tab]);
   const execution = found.data;
-  const live = useLive(id, execution && execution.completedAt !== undefined);
+  const live = useLive(id, { isOver: execution && execution.completedAt !== undefined, hasLogs: tab === 'logs' });
   const canRun = useCan('execute');
   const isPlan = execution?.dialect === 'plan';
   const plan = usePlan(planId(execution?.workflowId ?? ''), isPlan && execution.workflowId !== undefined).data;

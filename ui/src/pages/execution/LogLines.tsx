@@ -1,5 +1,5 @@
 // A long list of log lines. Only blocks of lines near the visible part are in the document; the others are empty boxes of their height.
-import { type KeyboardEvent, memo, type PointerEvent, startTransition, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type PointerEvent, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { Schemas } from '../../api/client';
 import { clock, exact, withoutColours } from '../../parts/words';
 import { lineData } from './lineText';
@@ -7,8 +7,6 @@ import { lineData } from './lineText';
 type LogLine = Schemas['Entry'];
 
 const BLOCK = 50;
-/** The newest lines that the page shows at once. */
-const SHOWN_MAX = 5_000;
 /** Height of a line that was not drawn yet. */
 const LINE_PX = 21;
 /** Blocks are drawn this far above and below the visible part. */
@@ -24,56 +22,66 @@ interface Block {
   lines: readonly LogLine[];
 }
 
-/** Blocks of lines. A block that has not changed stays the same object, so that only new lines are rendered. */
-function useBlocks(lines: readonly LogLine[]): Block[] {
-  const before = useRef<Block[]>([]);
-  return useMemo(() => {
-    const known = new Map(before.current.map((block) => [block.key, block]));
-    const blocks: Block[] = [];
-    // Whole blocks are left out, so that the others stay as they are.
-    const first = Math.ceil(Math.max(lines.length - SHOWN_MAX, 0) / BLOCK) * BLOCK;
-    for (let start = first; start < lines.length; start += BLOCK) {
-      const inside = lines.slice(start, start + BLOCK);
-      const key = inside[0]?.id ?? '';
-      const old = known.get(key);
-      blocks.push(old && old.lines.length === inside.length && old.lines.every((line, place) => line === inside[place]) ? old : { key, lines: inside });
-    }
-    before.current = blocks;
-    return blocks;
-  }, [lines]);
-}
-
 interface LogLinesProps {
-  lines: readonly LogLine[];
+  /** Lines, oldest first. Of a page that has not changed, nothing is rendered again. */
+  pages: readonly (readonly LogLine[])[];
   hasStep: boolean;
   isFollowing: boolean;
   /** Called when a user who follows the log scrolls back. */
   leave: () => void;
+  /** Whether the first view is that of the newest lines. */
+  beginsAtEnd: boolean;
+  /** Reads the lines before the first one, if there are any. */
+  earlier: { isPending: boolean; read: () => void } | undefined;
 }
 
-export const LogLines = memo(function LogLines({ lines, hasStep, isFollowing, leave }: LogLinesProps) {
+export const LogLines = memo(function LogLines({ pages, hasStep, isFollowing, leave, beginsAtEnd, earlier }: LogLinesProps) {
   const box = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
-  const blocks = useBlocks(lines);
   const [observer, setObserver] = useState<IntersectionObserver>();
   useEffect(() => {
     const made = new IntersectionObserver((entries) => entries.forEach((entry) => entry.target.dispatchEvent(new CustomEvent('near', { detail: entry.isIntersecting }))), { root: box.current, rootMargin: MARGIN });
     setObserver(made);
     return () => made.disconnect();
   }, []);
+  const isPlaced = useRef(!beginsAtEnd || isFollowing);
+  const first = pages[0]?.[0]?.id;
+  useEffect(() => {
+    if (isPlaced.current || !observer || first === undefined || !box.current) return;
+    isPlaced.current = true;
+    box.current.scrollTop = box.current.scrollHeight;
+  }, [observer, first]);
+  // Blocks that are drawn after the user scrolled back, and before that is known, do not lead to the end again.
+  const isLeft = useRef(false);
+  const goBack = () => {
+    isLeft.current = true;
+    leave();
+  };
   useEffect(() => {
     if (!isFollowing || !inner.current) return;
-    const end = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
+    isLeft.current = false;
+    const end = () => box.current && !isLeft.current && (box.current.scrollTop = box.current.scrollHeight);
     end();
     const resized = new ResizeObserver(end);
     resized.observe(inner.current);
     return () => resized.disconnect();
   }, [isFollowing]);
-  const press = (event: KeyboardEvent) => isFollowing && UP.includes(event.key) && leave();
+  // Lines that are added above do not move those that are seen.
+  const fromEnd = useRef<number>(undefined);
+  useLayoutEffect(() => {
+    if (fromEnd.current !== undefined && box.current) box.current.scrollTop = box.current.scrollHeight - fromEnd.current;
+    fromEnd.current = undefined;
+  }, [first]);
+  const readEarlier = () => {
+    goBack();
+    fromEnd.current = box.current ? box.current.scrollHeight - box.current.scrollTop : undefined;
+    earlier?.read();
+  };
+  const press = (event: KeyboardEvent) => isFollowing && UP.includes(event.key) && goBack();
   const isHeld = useRef(false);
   const leaveAbove = () => {
     const own = box.current;
-    if (isFollowing && own && own.scrollHeight - own.scrollTop - own.clientHeight > END_PX) leave();
+    if (isFollowing && own && own.scrollHeight - own.scrollTop - own.clientHeight > END_PX) goBack();
   };
   // A scroll bar that is dragged reports its beginning, and not always its end.
   const hold = {
@@ -84,14 +92,45 @@ export const LogLines = memo(function LogLines({ lines, hasStep, isFollowing, le
   };
   // Hundreds of lines a second are not read aloud.
   return (
-    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onWheel={({ deltaY }) => isFollowing && deltaY < 0 && leave()} onTouchMove={leaveAbove} onKeyDown={press} {...hold}>
-      {lines.length > SHOWN_MAX && <p className="faint">The newest {SHOWN_MAX.toLocaleString('en')} of {lines.length.toLocaleString('en')} lines are shown. Search for others.</p>}
-      <div ref={inner}>
-        {observer && blocks.map((block, place) => <LineBlock key={block.key} block={block} hasStep={hasStep} observer={observer} isLast={place === blocks.length - 1} />)}
-      </div>
+    <div ref={box} className="logs mono" tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onWheel={({ deltaY }) => isFollowing && deltaY < 0 && goBack()} onTouchMove={leaveAbove} onKeyDown={press} {...hold}>
+      {earlier && (
+        <button type="button" onClick={readEarlier} disabled={earlier.isPending}>
+          Earlier lines
+        </button>
+      )}
+      <div ref={inner}>{observer && pages.map((lines, place) => <PageBlocks key={lines[0]?.id ?? `empty ${place}`} lines={lines} hasStep={hasStep} observer={observer} isLast={place === pages.length - 1} />)}</div>
     </div>
   );
 });
+
+interface PageBlocksProps {
+  lines: readonly LogLine[];
+  hasStep: boolean;
+  observer: IntersectionObserver;
+  isLast: boolean;
+}
+
+const PageBlocks = memo(function PageBlocks({ lines, hasStep, observer, isLast }: PageBlocksProps) {
+  const blocks = useBlocks(lines);
+  return blocks.map((block, place) => <LineBlock key={block.key} block={block} hasStep={hasStep} observer={observer} isLast={isLast && place === blocks.length - 1} />);
+});
+
+/** Blocks of lines. A block that has not changed stays the same object, so that only new lines are rendered. */
+function useBlocks(lines: readonly LogLine[]): Block[] {
+  const before = useRef<Block[]>([]);
+  return useMemo(() => {
+    const known = new Map(before.current.map((block) => [block.key, block]));
+    const blocks: Block[] = [];
+    for (let start = 0; start < lines.length; start += BLOCK) {
+      const inside = lines.slice(start, start + BLOCK);
+      const key = inside[0]?.id ?? '';
+      const old = known.get(key);
+      blocks.push(old && old.lines.length === inside.length && old.lines.every((line, place) => line === inside[place]) ? old : { key, lines: inside });
+    }
+    before.current = blocks;
+    return blocks;
+  }, [lines]);
+}
 
 interface LineBlockProps {
   block: Block;

@@ -1,10 +1,11 @@
 // Where the time went: a row for each firing and iteration, with its attempts, backoffs and waits. A part of it can be enlarged.
-import { memo, useEffect, useMemo, useState } from 'react';
+import { memo, useCallback, useEffect, useMemo, useState } from 'react';
 import type { Execution } from '../../api/client';
 import { useEvents } from '../../api/executions';
 import { Loading, Problem, Section, useNow } from '../../parts/basics';
 import { Table } from '../../parts/Table';
 import { duration, exact, plural } from '../../parts/words';
+import { foldLoops } from './folds';
 import { executionRow, finish, type Row, rowsOf, type Segment, shares } from './segments';
 import { Axis, type Span, useZoom, Zoom } from './TimelineZoom';
 
@@ -43,7 +44,10 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
   const whole: Span = { from: begin, to: now };
   const [zoom, setZoom] = useZoom(begin);
   const shown = useMemo(() => zoom ?? { from: whole.from, to: Math.max(whole.to, whole.from + 1) }, [zoom, whole.from, whole.to]);
-  const visible = rows.filter(({ segments }) => segments.some(({ from, to = now }) => to >= shown.from && from <= shown.to));
+  const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const folded = useMemo(() => foldLoops(chosen === undefined ? rows : rows.filter(({ step }) => step === chosen), toggled), [rows, chosen, toggled]);
+  const visible = folded.filter(({ row: { segments } }) => segments.some(({ from, to = now }) => to >= shown.from && from <= shown.to));
+  const toggle = useCallback((key: string, isOpen: boolean) => setToggled((before) => new Map(before).set(key, isOpen)), []);
   const readOn = () => {
     setPagesMax((pages?.length ?? 0) + PAGES_MAX);
     void fetchNextPage();
@@ -60,12 +64,20 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
           <span />
         </div>
         <ol>
-          {visible.slice(0, ROWS_MAX).map((row) => (
-            <li key={row.key} className={chosen !== undefined && row.step === chosen ? 'chosen' : undefined}>
-              <Line row={row} shown={shown} now={now} choose={choose} />
+          {visible.slice(0, ROWS_MAX).map(({ row, loop }) => (
+            <li key={row.key}>
+              <Line row={row} count={loop?.count} isOpen={loop?.isOpen ?? false} loopKey={loop?.key} toggle={toggle} shown={shown} now={now} choose={choose} />
             </li>
           ))}
         </ol>
+        {chosen !== undefined && (
+          <p className="note">
+            {visible.length > 0 ? `Only the rows of ${chosen} are shown.` : `There are no rows of ${chosen}.`}{' '}
+            <button type="button" onClick={() => choose(chosen)}>
+              Show all steps
+            </button>
+          </p>
+        )}
         {visible.length > ROWS_MAX && <p className="faint">The first {ROWS_MAX} of {plural(visible.length, 'row')} are shown: enlarge a part to see others.</p>}
       </div>
       {readUntil !== undefined && !wantsMore && !isFetchingNextPage && (
@@ -82,12 +94,31 @@ export const Timeline = memo(function Timeline({ execution, chosen, choose }: Ti
   );
 });
 
-const Line = memo(function Line({ row, shown, now, choose }: { row: Row; shown: Span; now: number; choose: (id: string) => void }) {
+interface LineProps {
+  row: Row;
+  /** Iterations of the loop that the row stands for. */
+  count: number | undefined;
+  isOpen: boolean;
+  loopKey: string | undefined;
+  toggle: (key: string, isOpen: boolean) => void;
+  shown: Span;
+  now: number;
+  choose: (id: string) => void;
+}
+
+const Line = memo(function Line({ row, count, isOpen, loopKey, toggle, shown, now, choose }: LineProps) {
   const total = row.segments.reduce((sum, { from, to = now }) => sum + (to - from), 0);
   const description = row.segments.map(({ what, kind, from, to = now }) => `${what}: ${LEGEND[kind]}, ${duration(to - from)}`).join('; ');
   return (
     <div className="line-row">
-      <RowName row={row} choose={choose} />
+      <span className="row">
+        {count !== undefined && loopKey !== undefined && (
+          <button type="button" className="quiet" aria-expanded={isOpen} aria-label={`${plural(count, 'iteration')} of ${row.name}`} title={plural(count, 'iteration')} onClick={() => toggle(loopKey, !isOpen)}>
+            {isOpen ? '▾' : '▸'} {count.toLocaleString('en')}×
+          </button>
+        )}
+        <RowName row={row} choose={choose} />
+      </span>
       <div className="track">
         <svg width="100%" height="18" role="img" aria-label={description}>
           {row.segments.map((segment, place) => (

@@ -17,6 +17,8 @@ export interface Row {
   /** Absent in the row of the execution itself. */
   step?: string;
   name: string;
+  /** Iterations of the loops around it, the outermost first. */
+  path: readonly number[];
   depth: number;
   segments: Segment[];
 }
@@ -82,7 +84,7 @@ function rowFor(rows: Map<string, Row>, next: Counter, { step = '', firing = 1, 
   const key = `${step} ${firing} ${path?.join() ?? ''}`;
   const found = rows.get(key);
   if (found) return found;
-  const row: Row = { key, step, name: firingName(step, path, path?.length ? next(step, path) : firing), depth: path?.length ?? 0, segments: [] };
+  const row: Row = { key, step, name: firingName(step, path, path?.length ? next(step, path) : firing), path: path ?? [], depth: path?.length ?? 0, segments: [] };
   rows.set(key, row);
   return row;
 }
@@ -148,7 +150,7 @@ export function executionRow({ createdAt, startedAt, completedAt }: Execution, e
     if (event === 'execution.paused') segments.push({ kind: 'waiting', what: `paused${reason ? ` (${reason})` : ''}`, from: Date.parse(timestamp) });
     else if (last && last.to === undefined && event.startsWith('execution.') && event !== 'execution.created') last.to = Date.parse(timestamp);
   }
-  return segments.length > 0 ? { key: '', name: 'execution', depth: 0, segments } : undefined;
+  return segments.length > 0 ? { key: '', name: 'execution', path: [], depth: 0, segments } : undefined;
 }
 
 /** Segments that are open at the end of the known events end there. An execution that ended stopped what ran then. */

@@ -28,18 +28,42 @@ async function hash(text: string): Promise<string> {
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-export async function verify({ records, anchor, isWhole }: Chain): Promise<Verdict> {
-  // Browsers offer hashes to pages from https and from this machine only.
-  if (!crypto.subtle) return { isGood: undefined, reason: 'This browser verifies only over https. Use `windlass evidence verify`.' };
-  for (const [place, record] of records.entries()) {
-    const { hashSha256, ...rest } = record as Evidence & { anchor?: unknown };
-    delete rest.anchor;
-    const found = (await hash(canonical(rest))) === hashSha256 ? misplaced(records, place) : 'its content does not have its hash';
-    if (found) return { isGood: false, evidenceId: record.evidenceId, reason: found };
+/** Verifies a chain that grows: records that were good before are not hashed again. */
+export class Verifier {
+  /** Good records from the beginning of the chain on. */
+  private good: readonly Evidence[] = [];
+  private latest: Promise<unknown> = Promise.resolve();
+
+  /** Verifies after the calls before it, so that no record is hashed by two of them. */
+  verify(chain: Chain): Promise<Verdict> {
+    const verdict = this.latest.then(() => this.continue(chain));
+    this.latest = verdict.catch(() => undefined);
+    return verdict;
   }
-  const last = records.at(-1);
-  const wrong = last && wrongEnd(last, anchor, isWhole);
-  return wrong ? { isGood: false, evidenceId: last.evidenceId, reason: wrong } : { isGood: true, count: records.length };
+
+  private async continue({ records, anchor, isWhole }: Chain): Promise<Verdict> {
+    // Browsers offer hashes to pages from https and from this machine only.
+    if (!crypto.subtle) return { isGood: undefined, reason: 'This browser verifies only over https. Use `windlass evidence verify`.' };
+    const known = this.good;
+    // The same objects have the same content: an answer that changed has others.
+    const changed = records.findIndex((record, place) => record !== known[place]);
+    const from = changed < 0 ? records.length : changed;
+    for (let place = from; place < records.length; place += 1) {
+      const wrong = await wrongRecord(records, place);
+      if (wrong !== undefined) return { isGood: false, evidenceId: records[place]?.evidenceId ?? '', reason: wrong };
+    }
+    this.good = records;
+    const last = records.at(-1);
+    const wrong = last && wrongEnd(last, anchor, isWhole);
+    return wrong ? { isGood: false, evidenceId: last.evidenceId, reason: wrong } : { isGood: true, count: records.length };
+  }
+}
+
+/** Returns the problem with a record, if any. */
+async function wrongRecord(records: readonly Evidence[], place: number): Promise<string | undefined> {
+  const { hashSha256, ...rest } = records[place] as Evidence & { anchor?: unknown };
+  delete rest.anchor;
+  return (await hash(canonical(rest))) === hashSha256 ? misplaced(records, place) : 'its content does not have its hash';
 }
 
 const endsExecution = ({ category, terminal }: Evidence): boolean => category === 'System' && terminal;

@@ -1,7 +1,7 @@
 // Starts a workflow: a form from its input schema, or JSON; and the same start as commands.
 import { useLocation } from 'wouter';
-import { api, type Schemas, type Workflow } from '../../api/client';
-import { useExecution } from '../../api/executions';
+import { api, type Execution, type Schemas, type Workflow } from '../../api/client';
+import { useExecution, useValue } from '../../api/executions';
 import { useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Loading, Problem, Section } from '../../parts/basics';
@@ -11,6 +11,7 @@ import { curl, quote } from '../../parts/commands';
 import { inputSchema } from '../../parts/inputs';
 import { useKept } from '../../parts/kept';
 import { areShown, beginTexts, hasWrongText, Hidden, hiddenNames, Missing, missingFields, type Read, readTexts, SchemaForm, type Texts, type Values } from '../../parts/SchemaForm';
+import { findMarks } from '../../parts/reference';
 import { shortId } from '../../parts/words';
 
 export function Start({ workflow }: { workflow: Workflow }) {
@@ -24,8 +25,26 @@ function RunAgain({ workflow, from }: { workflow: Workflow; from: string }) {
   const before = useExecution(from);
   if (before.error) return <Problem error={before.error} retry={() => void before.refetch()} />;
   if (!before.data) return <Loading />;
-  return <StartForm workflow={workflow} given={before.data.inputs} tags={before.data.metadata.tags} from={from} />;
+  return <RunAgainForm workflow={workflow} before={before.data} from={from} />;
 }
+
+function RunAgainForm({ workflow, before, from }: { workflow: Workflow; before: Execution; from: string }) {
+  const inputs = useValue(before.inputs);
+  if (inputs.error) return <Problem error={inputs.error} retry={() => void inputs.refetch()} />;
+  if (inputs.data === undefined) return <Loading />;
+  const missing = findMarks(inputs.data);
+  if (missing.length > 0) {
+    return (
+      <Problem
+        error={`The inputs of ${shortId(from)} cannot be used again here: ${missing.slice(0, MISSING_MAX).join(', ')} ${missing.length === 1 ? 'is a reference to a value' : 'are references to values'} that the answer of the server does not contain. Start the workflow with the values themselves.`}
+      />
+    );
+  }
+  return <StartForm workflow={workflow} given={inputs.data} tags={before.metadata.tags} from={from} />;
+}
+
+/** Maximum number of references that a message names. */
+const MISSING_MAX = 5;
 
 interface Typed {
   isForm: boolean;

@@ -7,7 +7,7 @@ use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::histories::Histories;
 use crate::ids;
-use crate::journal_pages::{JournalCursor, PageRead};
+use crate::journal_pages::{JournalCursor, PageRead, WindowRead};
 use crate::loaded::ReadError;
 use crate::problem::Problem;
 use crate::readers::Slice;
@@ -43,18 +43,36 @@ pub(crate) struct LogQuery {
     /// Only lines of exactly this level.
     #[param(inline)]
     level: Option<LogLevel>,
+    /// Only lines of this level and above; the order is `debug`, `info`, `warn`, `error`.
+    #[param(inline)]
+    min_level: Option<LogLevel>,
     /// Only lines after this time.
     #[param(format = DateTime)]
     since: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// `asc`, the default: oldest lines first. `desc`: newest lines first.
+    #[param(inline)]
+    order: Option<Order>,
     cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Order {
+    #[default]
+    Asc,
+    Desc,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Logs {
-    /// Oldest first.
+    /// In the requested order.
     logs: Vec<Entry>,
+    /// Send as `cursor` with `order=desc` to get the lines before these.
+    older: String,
+    /// Send as `cursor` with `order=asc` to get the lines after these, also those that are written later.
+    newer: String,
     pagination: Pagination,
 }
 
@@ -100,7 +118,16 @@ pub(crate) async fn logs(
             let stored = stored_of(reader, &caller, id)?;
             let net = histories.net(reader, stored.state.head.net)?.ok_or(ReadError::NoNet(id))?;
             let wanted = LogFilter { debug: wanted.debug || stored.origin.options.debug, ..wanted };
-            *reading = Some(Reading::new(wanted, id, net));
+            let version = stored.state.head.version;
+            let from = match (wanted.from, wanted.order) {
+                (Some(from), Order::Asc) => from,
+                (Some(from), Order::Desc) => {
+                    LogCursor { journal: from.journal.min(JournalCursor::before(version)), ..from }
+                }
+                (None, Order::Asc) => LogCursor::default(),
+                (None, Order::Desc) => LogCursor::end(reader, id, version)?,
+            };
+            *reading = Some(Reading::new(wanted, from, id, net));
         }
         let page = reading
             .as_mut()
@@ -125,6 +152,13 @@ impl fmt::Display for LogCursor {
 }
 
 impl LogCursor {
+    /// Returns the position after everything up to a version of the journal, and after the log.
+    fn end(reader: &mut impl Reader, id: ExecutionId, version: u64) -> Result<LogCursor, Problem> {
+        let newest = reader.logs_before(id, Position(i64::MAX), 1)?;
+        let chunk = newest.first().map_or(0, |chunk| chunk.position.0);
+        Ok(LogCursor { journal: JournalCursor::before(version), chunk, lines: 0 })
+    }
+
     fn read(text: &str) -> Option<LogCursor> {
         let (journal, log) = text.split_once('/')?;
         let (chunk, lines) = log.split_once('/')?;
@@ -138,37 +172,51 @@ impl LogCursor {
 
 struct LogFilter {
     node: Option<String>,
-    level: Option<&'static str>,
+    /// The names of the wanted levels; None: of all.
+    levels: Option<Vec<&'static str>>,
     since: Option<Millis>,
     limit: usize,
-    from: LogCursor,
+    order: Order,
+    from: Option<LogCursor>,
     /// Whether lines of level `debug` are wanted.
     debug: bool,
 }
 
 impl LogFilter {
     fn of(asked: &LogQuery) -> Result<LogFilter, Problem> {
-        let level = asked.level.map(LogLevel::name);
+        let levels: Option<Vec<&str>> = match (asked.level, asked.min_level) {
+            (None, None) => None,
+            (None, Some(least)) => Some(least.and_above().map(LogLevel::name).collect()),
+            (Some(level), None) => Some(vec![level.name()]),
+            (Some(_), Some(_)) => {
+                return Err(Problem::invalid("minLevel", "cannot be combined with level; send one of them"));
+            }
+        };
+        let debug = levels.as_ref().is_some_and(|levels| levels.contains(&"debug"));
         Ok(LogFilter {
             node: asked.node_id.clone(),
-            level,
+            levels,
             since: asked.since.as_deref().map(|text| shared::parse_time("since", text)).transpose()?,
             limit: LIST.limit(asked.limit)?,
-            from: LIST.place(asked.cursor.as_deref(), LogCursor::read)?.unwrap_or_default(),
-            debug: level == Some("debug"),
+            order: asked.order.unwrap_or_default(),
+            from: LIST.place(asked.cursor.as_deref(), LogCursor::read)?,
+            debug,
         })
     }
 
     fn wants(&self, (at, entry): &(Millis, Entry)) -> bool {
         (self.debug || entry.level != "debug")
             && self.node.as_ref().is_none_or(|node| Some(node) == entry.node_id.as_ref())
-            && self.level.is_none_or(|wanted| wanted == entry.level)
+            && self.levels.as_ref().is_none_or(|wanted| wanted.contains(&entry.level))
             && self.since.is_none_or(|since| *at > since)
     }
 }
 
-/// Lines of the log, each with the position after it.
+/// Lines of the log, each with its position: of those that are read forwards the one after it, and of those that are
+/// read backwards the one before it. The journal of these positions is not set.
 type Lines = VecDeque<(LogCursor, StoredLine)>;
+/// Lines of the journal, each with the position before it.
+type Events = VecDeque<(JournalCursor, LifecycleLine)>;
 
 struct StoredLine {
     step: String,
@@ -182,6 +230,7 @@ struct Reading {
     wanted: LogFilter,
     id: ExecutionId,
     net: Arc<Net>,
+    from: LogCursor,
     place: LogCursor,
     logs: Vec<Entry>,
     /// Approximate bytes of the lines found.
@@ -190,11 +239,14 @@ struct Reading {
     pages: usize,
     /// A page of the journal that a slice left unfinished.
     page: Option<PageRead<LogProjection>>,
+    /// The same of a list that is read backwards.
+    window: Option<WindowRead<LogProjection>>,
 }
 
 impl Reading {
-    fn new(wanted: LogFilter, id: ExecutionId, net: Arc<Net>) -> Reading {
-        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), bytes: 0, pages: 0, page: None }
+    fn new(wanted: LogFilter, from: LogCursor, id: ExecutionId, net: Arc<Net>) -> Reading {
+        let (logs, page, window) = (Vec::new(), None, None);
+        Reading { wanted, id, net, from, place: from, logs, bytes: 0, pages: 0, page, window }
     }
 
     /// Returns None if the slice ends before the page is complete.
@@ -205,18 +257,13 @@ impl Reading {
         slice: Slice,
     ) -> Result<Option<Logs>, Problem> {
         while self.pages < PAGES_MAX {
-            let mut page = self.page.take().unwrap_or_else(|| {
-                let first = LogProjection::new(self.id, &self.net);
-                histories.lines.begin(self.id, first, self.place.journal, PAGE)
-            });
-            let Some((events, next)) = histories.lines.read(reader, &self.net, &mut page, slice)? else {
-                self.page = Some(page);
-                return Ok(None);
+            let stop = match self.wanted.order {
+                Order::Asc => self.read_on(reader, histories, slice)?,
+                Order::Desc => self.read_back(reader, histories, slice)?,
             };
+            let Some(stop) = stop else { return Ok(None) };
             self.pages += 1;
-            let (lines, more_lines) = self.lines(reader)?;
-            let more = (next.is_some(), more_lines);
-            match self.merge(events.into(), lines, more) {
+            match stop {
                 Stop::Full => return Ok(Some(self.page_of_logs(true))),
                 Stop::Over => return Ok(Some(self.page_of_logs(false))),
                 Stop::ReadOn if slice.is_over() => return Ok(None),
@@ -224,6 +271,50 @@ impl Reading {
             }
         }
         Ok(Some(self.page_of_logs(true)))
+    }
+
+    /// Reads and merges what follows the position. Returns None if the slice ends first.
+    fn read_on(
+        &mut self,
+        reader: &mut impl Reader,
+        histories: &Histories,
+        slice: Slice,
+    ) -> Result<Option<Stop>, Problem> {
+        let mut page = self.page.take().unwrap_or_else(|| {
+            let first = LogProjection::new(self.id, &self.net);
+            histories.lines.begin(self.id, first, self.place.journal, PAGE)
+        });
+        let Some((events, next)) = histories.lines.read(reader, &self.net, &mut page, slice)? else {
+            self.page = Some(page);
+            return Ok(None);
+        };
+        let (lines, more_lines) = self.lines(reader)?;
+        let stop = self.merge(events.into(), lines, (next.is_some(), more_lines));
+        if matches!(stop, Stop::Over) {
+            // Records without lines are not read again with the next page.
+            self.place.journal = JournalCursor::before(page.version());
+        }
+        Ok(Some(stop))
+    }
+
+    /// Reads and merges what precedes the position. Returns None if the slice ends first.
+    fn read_back(
+        &mut self,
+        reader: &mut impl Reader,
+        histories: &Histories,
+        slice: Slice,
+    ) -> Result<Option<Stop>, Problem> {
+        let mut window = self.window.take().unwrap_or_else(|| {
+            let first = LogProjection::new(self.id, &self.net);
+            histories.lines.begin_before(self.id, first, self.place.journal)
+        });
+        let Some((events, begin)) = histories.lines.read_before(reader, &self.net, &mut window, slice)?
+        else {
+            self.window = Some(window);
+            return Ok(None);
+        };
+        let (lines, more_lines) = self.lines_before(reader)?;
+        Ok(Some(self.merge_back(events, lines, begin, more_lines)))
     }
 
     fn lines(&self, reader: &mut impl Reader) -> Result<(Lines, bool), Problem> {
@@ -238,7 +329,7 @@ impl Reading {
                 let (chunk_after, lines_after) =
                     if index + 1 == count { (chunk.position.0, 0) } else { (before, index + 1) };
                 let place = LogCursor { chunk: chunk_after, lines: lines_after, ..LogCursor::default() };
-                let id = format!("log_{:024x}{index:08x}", chunk.position.0);
+                let id = line_id(chunk.position, index);
                 found.push_back((
                     place,
                     StoredLine { step: chunk.step.clone(), attempt: chunk.attempt, id, line },
@@ -246,6 +337,84 @@ impl Reading {
             }
         }
         Ok((found, more))
+    }
+
+    /// Returns lines before the position, the oldest first, and whether there are more before them.
+    fn lines_before(&self, reader: &mut impl Reader) -> Result<(Lines, bool), Problem> {
+        let mut chunks = reader.logs_before(self.id, Position(self.place.chunk.saturating_add(1)), PAGE)?;
+        let more = chunks.len() == PAGE;
+        chunks.reverse();
+        // Some lines of the chunk after the position may be before it.
+        if self.place.lines > 0 {
+            chunks.extend(reader.logs(self.id, Position(self.place.chunk), 1)?);
+        }
+        let mut found = Lines::new();
+        for chunk in chunks {
+            let lines: Vec<Line> = serde_json::from_slice(&chunk.lines).map_err(Problem::internal)?;
+            let is_after = chunk.position.0 > self.place.chunk;
+            let count = if is_after { self.place.lines } else { lines.len() };
+            for (index, line) in lines.into_iter().enumerate().take(count) {
+                let place = LogCursor { chunk: chunk.position.0 - 1, lines: index, ..LogCursor::default() };
+                let id = line_id(chunk.position, index);
+                let (step, attempt) = (chunk.step.clone(), chunk.attempt);
+                found.push_back((place, StoredLine { step, attempt, id, line }));
+            }
+        }
+        Ok((found, more))
+    }
+
+    /// Merges from the end until the page is full, or more of one of the lists has to be read. `begin` is the position
+    /// before the events.
+    fn merge_back(
+        &mut self,
+        mut events: Events,
+        mut lines: Lines,
+        begin: JournalCursor,
+        more_lines: bool,
+    ) -> Stop {
+        let more_events = begin > JournalCursor::default();
+        loop {
+            let is_event_next = match (events.back(), lines.back()) {
+                (None, _) if more_events => {
+                    self.place.journal = begin;
+                    return Stop::ReadOn;
+                }
+                (_, None) if more_lines => return Stop::ReadOn,
+                (None, None) => {
+                    self.place = LogCursor::default();
+                    return Stop::Over;
+                }
+                (event, line) => {
+                    event.is_some_and(|(_, event)| line.is_none_or(|(_, line)| is_before(&line.line, event)))
+                }
+            };
+            let (place, entry) = match is_event_next {
+                true => {
+                    let Some((journal, event)) = events.pop_back() else { return Stop::Over };
+                    (LogCursor { journal, ..self.place }, self.of_journal(event))
+                }
+                false => {
+                    let Some((before, line)) = lines.pop_back() else { return Stop::Over };
+                    (LogCursor { journal: self.place.journal, ..before }, self.of_line(line))
+                }
+            };
+            if self.wanted.wants(&entry) {
+                if self.is_full() {
+                    return Stop::Full;
+                }
+                self.add(entry.1);
+            }
+            self.place = place;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.logs.len() == self.wanted.limit || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.bytes += ENTRY_BYTES + entry.message.len() + json_bytes(&entry.data);
+        self.logs.push(entry);
     }
 
     /// Merges until the page is full, or more of one of the lists has to be read.
@@ -278,11 +447,10 @@ impl Reading {
                 }
             };
             if self.wanted.wants(&entry) {
-                if self.logs.len() == self.wanted.limit || self.bytes >= PAGE_BYTES_MAX {
+                if self.is_full() {
                     return Stop::Full;
                 }
-                self.bytes += ENTRY_BYTES + entry.1.message.len() + json_bytes(&entry.1.data);
-                self.logs.push(entry.1);
+                self.add(entry.1);
             }
             self.place = place;
         }
@@ -290,7 +458,12 @@ impl Reading {
 
     fn page_of_logs(&mut self, has_more: bool) -> Logs {
         let pagination = LIST.next(has_more.then_some(self.place));
-        Logs { logs: std::mem::take(&mut self.logs), pagination }
+        let (older, newer) = match self.wanted.order {
+            Order::Asc => (self.from, self.place),
+            Order::Desc => (self.place, self.from),
+        };
+        let logs = std::mem::take(&mut self.logs);
+        Logs { logs, older: LIST.cursor(older), newer: LIST.cursor(newer), pagination }
     }
 
     fn label(&self, step: Option<StepId>) -> (Option<String>, Option<String>) {
@@ -326,6 +499,11 @@ impl Reading {
         };
         (Millis(line.at), entry)
     }
+}
+
+/// Returns the id of a line within a chunk of the log.
+fn line_id(chunk: Position, index: usize) -> String {
+    format!("log_{:024x}{index:08x}", chunk.0)
 }
 
 enum Stop {

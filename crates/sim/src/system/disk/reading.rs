@@ -202,6 +202,17 @@ impl Reader for DiskReader {
         Ok(of.map(stored_log).take(limit).collect())
     }
 
+    fn logs_before(
+        &mut self,
+        execution: ExecutionId,
+        before: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError> {
+        let disk = self.disk();
+        let of = disk.logs.range(..before).rev().filter(|(_, chunk)| chunk.execution == execution);
+        Ok(of.map(stored_log).take(limit).collect())
+    }
+
     fn run_logs(
         &mut self,
         execution: ExecutionId,

@@ -178,6 +178,15 @@ impl Reader for SystemReader {
         of!(self, logs(execution, after, limit))
     }
 
+    fn logs_before(
+        &mut self,
+        execution: ExecutionId,
+        before: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError> {
+        of!(self, logs_before(execution, before, limit))
+    }
+
     fn run_logs(
         &mut self,
         execution: ExecutionId,

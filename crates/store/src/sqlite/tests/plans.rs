@@ -48,6 +48,7 @@ fn no_list_reads_a_whole_table() {
         lists::STOPS,
         mail::INBOX,
         lists::LOGS,
+        lists::LOGS_BEFORE,
         lists::RUN_LOGS,
         chain::MARK_AT,
         chain::MARK_AFTER,
