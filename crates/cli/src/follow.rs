@@ -129,7 +129,7 @@ impl Follower {
 fn read_pages(progress: &mut ApiProgress) -> anyhow::Result<(Vec<ProgressPage>, ProgressState)> {
     let mut pages = Vec::new();
     loop {
-        let mut page = progress.next()?;
+        let mut page = progress.next_page()?;
         let state = page.state.take();
         pages.push(page);
         if let Some(state) = state {

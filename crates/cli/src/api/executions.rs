@@ -1,6 +1,6 @@
 //! Requests about executions.
 
-use super::poll::ApiProgress;
+use super::poll::{ApiProgress, wait_ms};
 use super::{ApiError, Client};
 use crate::commands::graph::Drawn;
 use crate::follow::Follower;
@@ -32,10 +32,16 @@ pub fn get_status(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
     client.get(&["executions", &execution_id(id), "status"], &[])
 }
 
+/// Returns its status when it has ended or is paused, or after a short time.
+pub fn await_rest(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
+    client.get(&["executions", &execution_id(id), "status"], &[("waitMs", wait_ms(client))])
+}
+
 /// Returns the value of a reference or of the mark of an omitted value; None if it is neither.
 pub fn get_value(client: &Client, shown: &Value) -> Result<Option<Value>, ApiError> {
     let is_mark = shown.get("$artifact").is_some() || shown.get("$omitted").is_some();
-    let url = shown.get("url").and_then(Value::as_str).filter(|_| is_mark);
+    // The place of some omitted values is only known to be among the events.
+    let url = shown.get("url").and_then(Value::as_str).filter(|url| is_mark && !url.ends_with("/events"));
     let Some(path) = url.and_then(|url| url.strip_prefix("/api/v1/")) else { return Ok(None) };
     client.get(&path.split('/').collect::<Vec<_>>(), &[]).map(Some)
 }

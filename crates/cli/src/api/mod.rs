@@ -13,7 +13,7 @@ pub use connection::Need;
 pub use definitions::{list_workflows, newest_version, workflow_ids};
 pub use error::ApiError;
 pub use executions::{
-    EvidencePage, OPEN, follow, get_evidence, get_execution, get_picture, get_status, get_value,
+    EvidencePage, OPEN, await_rest, follow, get_evidence, get_execution, get_picture, get_status, get_value,
     list_executions, list_executions_of,
 };
 pub use poll::{ApiEvents, ApiProgress};

@@ -18,6 +18,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Events on one page: the maximum of a server.
 const EVENTS: &str = "1000";
 
+/// Returns the time for which one request waits.
+pub(super) fn wait_ms(client: &Client) -> &'static str {
+    if client.is_remote() { REMOTE_WAIT_MS } else { WAIT_MS }
+}
+
 /// Requests for the pages of one list.
 #[derive(Debug)]
 struct Poll {
@@ -38,7 +43,7 @@ impl Poll {
     }
 
     /// Requests the next page. After the first one, a server that restarts is awaited.
-    fn next(&self, follows: bool) -> Result<String, ApiError> {
+    fn next_page(&self, follows: bool) -> Result<String, ApiError> {
         let until = Instant::now() + BACK_WITHIN;
         loop {
             match self.request(follows) {
@@ -52,11 +57,7 @@ impl Poll {
     }
 
     fn request(&self, follows: bool) -> Result<String, ApiError> {
-        let wait = match (self.waits, self.client.is_remote()) {
-            (false, _) => "0",
-            (true, false) => WAIT_MS,
-            (true, true) => REMOTE_WAIT_MS,
-        };
+        let wait = if self.waits { wait_ms(&self.client) } else { "0" };
         let mut query = self.query.clone();
         query.extend(follows.then_some(("waitMs", wait)));
         let mut query: Vec<(&str, &str)> = query;
@@ -83,8 +84,8 @@ impl ApiProgress {
     }
 
     /// Returns the next page. The server may wait for it.
-    pub fn next(&mut self) -> anyhow::Result<ProgressPage> {
-        let page: ProgressPage = serde_json::from_str(&self.poll.next(true)?)
+    pub fn next_page(&mut self) -> anyhow::Result<ProgressPage> {
+        let page: ProgressPage = serde_json::from_str(&self.poll.next_page(true)?)
             .context("the server sends its progress in a format that this version does not know")?;
         self.poll.waits = page.state.is_some();
         self.poll.cursor = Some(page.cursor.clone());
@@ -113,12 +114,12 @@ impl ApiEvents {
     }
 
     /// Returns the next page; None after the last one.
-    pub fn next(&mut self) -> anyhow::Result<Option<Vec<Value>>> {
+    pub fn next_page(&mut self) -> anyhow::Result<Option<Vec<Value>>> {
         if self.is_over {
             return Ok(None);
         }
         let mut page: Value =
-            serde_json::from_str(&self.poll.next(self.follows)?).context("the answer is not JSON")?;
+            serde_json::from_str(&self.poll.next_page(self.follows)?).context("the answer is not JSON")?;
         let pagination = &page["pagination"];
         self.poll.waits = pagination["hasMore"] == false;
         self.poll.cursor = pagination["cursor"].as_str().map(str::to_owned);

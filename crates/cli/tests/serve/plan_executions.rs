@@ -602,6 +602,31 @@ fn executions_of_plans_belong_to_their_tenant_and_steps_do_not_see_the_token_of_
 }
 
 #[test]
+fn ctrl_c_ends_a_wait_for_a_plan_and_the_execution_continues() {
+    let place = Place::new();
+    let server = place.serve();
+    let _worker = worker(&place, &server);
+    place.write("plan.json", &json!({ "spec": gated(&place) }).to_string());
+    let place = place.at(&server);
+    let args = ["plans", "run", "plan.json", "--cluster", "local", "--runner", "default", "--wait"];
+    let mut waiting = place.start(&args);
+    waiting.until_says("step gated queued");
+    rig::until("the step runs", || (place.lines("began").len() == 1).then_some(()));
+    waiting.signal(Signal::INT);
+    let (code, out, err) = waiting.end();
+    assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
+    assert!(
+        err.contains("it continues at the server; follow it with:\n  windlass executions watch exec_"),
+        "{err}"
+    );
+    place.write("gate", "");
+    rig::until("it is completed", || {
+        let (_, listed) = get(&server, "/api/v1/plan-executions?phase=completed");
+        (listed["items"].as_array()?.len() == 1).then_some(())
+    });
+}
+
+#[test]
 fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
     let place = Place::new();
     let server = place.serve();
@@ -614,7 +639,7 @@ fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
     let run = |args: &[&str]| place.windlass(&[&["plans", "run"], args, &at].concat());
     run(&["plan.json", "--param", "who=Ada", "--output-dir", "out"]).expect(0);
     assert_eq!(place.lines("out/greeting"), ["hi Ada"]);
-    run(&["failing.json", "--wait"]).expect(1);
+    run(&["failing.json", "--wait"]).expect(1).says("step a queued").says("step a failed");
     assert_ne!(run(&["plan.json", "--wait"]).says("who").code, 0, "a required parameter is not bound");
     run(&["plan.json", "--param", "who=1.10", "--output-dir", "out"]).expect(0);
     assert_eq!(place.lines("out/greeting"), ["hi 1.10"], "a parameter without a schema is a text");

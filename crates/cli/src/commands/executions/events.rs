@@ -28,7 +28,7 @@ impl Events {
         let id = ids::find(client, &self.id)?;
         let mut events = ApiEvents::new(client.clone(), id, self.follow);
         let mut idle_reported = false;
-        while let Some(page) = events.next()? {
+        while let Some(page) = events.next_page()? {
             for event in &page {
                 self.print(event)?;
             }

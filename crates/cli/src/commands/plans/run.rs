@@ -3,10 +3,12 @@
 use super::{create, get};
 use crate::api::{ApiError, Client};
 use crate::commands::report::{print_json, text};
+use crate::commands::run::ending::{Ending, EndingOptions, Waited};
 use crate::commands::source::Source;
 use crate::exit::{self, Usage};
 use crate::format::plain;
 use crate::progress::say;
+use crate::{ids, signals};
 use anyhow::Context as _;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -14,17 +16,15 @@ use std::fs::File;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
+use std::rc::Rc;
 
-/// Pause between two polls of an execution that is waited for.
-const POLL_EVERY: Duration = Duration::from_millis(250);
 /// Bytes of an output that are read at a time.
 const PART: u64 = 4 << 20;
 
 /// Run a plan on a group of workers
 ///
-/// PLAN is the id of a plan, or a file, which is created first. The execution continues when the command ends.
+/// PLAN is the id of a plan, or a file, which is created first. The execution continues when the command ends, also with
+/// Ctrl-C while it waits.
 #[derive(Debug, clap::Args)]
 pub struct RunPlan {
     #[arg(value_name = "PLAN")]
@@ -53,7 +53,7 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    pub fn run(&self, client: &Client) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         if !client.is_server() {
             let hint = format!(
                 "run it in this process with `windlass run {}`, or start `windlass serve`",
@@ -82,8 +82,13 @@ impl RunPlan {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        say(&format!("execution {id}"));
-        let ended = wait(client, &id)?;
+        let signals = signals::listen().context("cannot listen to signals")?;
+        let ending = Ending { client, json: self.json, shows: EndingOptions::default() };
+        let statuses = match ending.wait(&[ids::parse(&id)?], &signals)? {
+            Waited::Rested(statuses) => statuses,
+            Waited::Interrupted(signal) => return Ok(ExitCode::from(exit::of_signal(signal))),
+        };
+        let ended = client.get(&["plan-executions", &id], &[])?;
         if let Some(folder) = &self.output_dir {
             download(client, &ended, folder)?;
         }
@@ -91,7 +96,9 @@ impl RunPlan {
             true => print_json(&ended)?,
             false => report(&ended)?,
         }
-        Ok(ExitCode::from(exit::of_status(text(&ended["status"], "phase"))))
+        let phase = text(&ended["status"], "phase");
+        let waits = statuses.iter().any(|status| status == "paused");
+        Ok(ExitCode::from(exit::of_status(if waits { "paused" } else { phase })))
     }
 
     /// Returns the plan with an id, or creates the plan of a file.
@@ -133,24 +140,6 @@ fn is_text(param: &Value) -> bool {
 fn pair<'a>(flag: &str, given: &'a str) -> Result<(&'a str, &'a str), Usage> {
     let found = given.split_once('=').filter(|(name, _)| !name.is_empty());
     found.ok_or_else(|| Usage::new(format!("`{flag} {}`: write NAME=VALUE", plain(given))))
-}
-
-/// Waits until the execution has ended. If the server restarts meanwhile, the command waits for it.
-fn wait(client: &Client, id: &str) -> anyhow::Result<Value> {
-    loop {
-        let found = match client.get(&["plan-executions", id], &[]) {
-            Ok(found) => found,
-            Err(error) if error.is_passing() => {
-                thread::sleep(POLL_EVERY);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if matches!(text(&found["status"], "phase"), "completed" | "failed" | "cancelled") {
-            return Ok(found);
-        }
-        thread::sleep(POLL_EVERY);
-    }
 }
 
 /// Prints outputs to stdout, and failures to stderr.

@@ -1,6 +1,7 @@
 //! Waits for executions and reports how they ended.
 
-use super::wait::{Waited, wait};
+pub use super::wait::Waited;
+use super::wait::wait;
 use crate::api::{ApiError, Client, OPEN, get_execution, list_executions};
 use crate::commands::counted;
 use crate::commands::failure::{FailureReport, Files};
@@ -36,20 +37,27 @@ pub struct EndingOptions {
 impl Ending<'_> {
     /// Waits until the executions rest or a signal arrives, and reports them; the exit codes are those of `run`.
     pub fn until_rest(&self, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<ExitCode> {
-        match wait(self.client, ids, signals, self.shows.is_quiet).map_err(|error| self.lost(error, ids))? {
+        match self.wait(ids, signals)? {
             Waited::Rested(statuses) => {
                 self.print(ids, &statuses)?;
                 self.report_others(ids)?;
                 Ok(ExitCode::from(exit::of_all(statuses.iter().map(String::as_str))))
             }
-            Waited::Interrupted(signal) => {
-                if self.client.is_in_process() {
-                    say("interrupted: stopping running steps (press again to stop at once)");
-                }
-                self.report_how_to_go_on(ids);
-                Ok(ExitCode::from(exit::of_signal(signal)))
-            }
+            Waited::Interrupted(signal) => Ok(ExitCode::from(exit::of_signal(signal))),
         }
+    }
+
+    /// Waits until the executions rest, or until a signal arrives, which is reported with the commands that go on.
+    pub fn wait(&self, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<Waited> {
+        let waited = wait(self.client, ids, signals, self.shows.is_quiet);
+        let waited = waited.map_err(|error| self.lost(error, ids))?;
+        if let Waited::Interrupted(_) = waited {
+            if self.client.is_in_process() {
+                say("interrupted: stopping running steps (press again to stop at once)");
+            }
+            self.report_how_to_go_on(ids);
+        }
+        Ok(waited)
     }
 
     /// Adds to an error that executions at a server that cannot be reached continue there.

@@ -1,6 +1,6 @@
 //! Waits for executions and shows their progress meanwhile.
 
-use crate::api::{Client, follow, get_execution, get_status};
+use crate::api::{Client, await_rest, follow, get_execution, get_status};
 use crate::commands::counted;
 use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
@@ -110,7 +110,10 @@ fn wait_for_many(
             news_at = Instant::now();
             check_quarantine(&get_execution(client, ids[before])?)?;
         }
-        thread::sleep(TICK);
+        // A paused execution that does not rest yet is answered at once.
+        if await_rest(client, ids[before])?["status"] == "paused" {
+            thread::sleep(TICK);
+        }
     }
     counter.end(statuses.len());
     Ok(Waited::Rested(statuses))

@@ -10,13 +10,14 @@ use crate::ids;
 use crate::loaded::LoadedExecution;
 use crate::people::show_tokens;
 use crate::problem::Problem;
-use crate::routes::shared::Refusals;
+use crate::routes::shared::{Refusals, wait_until};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
 use windlass_store::WorkflowId;
@@ -110,17 +111,45 @@ pub(crate) struct Standing {
     waiting_for: Vec<Waiting>,
 }
 
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatusQuery {
+    /// Milliseconds to wait until the execution has ended or is paused
+    #[param(minimum = 0, maximum = 30000)]
+    wait_ms: Option<u64>,
+}
+
 /// Get the status of an execution
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/status", tag = TAG, security(("bearer" = [])),
-    params(("executionId" = String, Path)),
+    params(("executionId" = String, Path), StatusQuery),
     responses((status = 200, body = Standing), Refusals))]
 pub(crate) async fn status(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
+    Params(asked): Params<StatusQuery>,
 ) -> Result<Json<Standing>, Problem> {
+    let until = wait_until(asked.wait_ms)?;
+    let follow = app.hub.follow(ids::execution(&id)?);
+    loop {
+        let changed = follow.next();
+        let standing = standing(&app, &caller, &id).await?;
+        let rests = standing.status.is_ended() || standing.status == ExecutionStatus::Paused;
+        if rests || Instant::now() >= until {
+            return Ok(Json(standing));
+        }
+        tokio::select! {
+            () = changed => {}
+            () = tokio::time::sleep_until(until) => {}
+            () = app.stopped() => return Ok(Json(standing)),
+        }
+    }
+}
+
+async fn standing(app: &Arc<App>, caller: &Caller, id: &str) -> Result<Standing, Problem> {
     let (shown, asking) = (app.clone(), caller.clone());
-    let standing = view_execution(&app, &caller, &id, move |loaded| {
+    let standing = view_execution(app, caller, id, move |loaded| {
         let mut waiting =
             waiting_for(loaded.net, loaded.history, &loaded.facts.children, &mut loaded.budget());
         show_tokens(&shown, &asking, loaded, &mut waiting)?;
@@ -131,7 +160,7 @@ pub(crate) async fn status(
             waiting_for: waiting,
         })
     });
-    Ok(Json(standing.await??))
+    standing.await?
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
