@@ -414,3 +414,111 @@ impl ProgressLog {
 fn firing_id(run: RunId) -> String {
     format!("{:x}", run.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect_file;
+    use serde_json::json;
+
+    fn firing(change: ProgressFiringChange) -> ProgressChange {
+        let firing = ProgressFiring {
+            id: firing_id(RunId((1 << 32) + 10)),
+            step: "ship".to_owned(),
+            path: vec![3],
+            role: FiringRole::Iteration,
+        };
+        ProgressChange::Firing { firing, change }
+    }
+
+    /// One change of each kind.
+    fn changes() -> Vec<ProgressChange> {
+        let (at, by) = (Millis(1_769_428_845_007), "ann".to_owned());
+        let failure = ProgressFailure { code: "TIMEOUT".to_owned(), message: "too slow".to_owned() };
+        let times = ProgressTimes { queued_at: Some(at), started_at: None };
+        let firings = [
+            ProgressFiringChange::Fired,
+            ProgressFiringChange::Skipped,
+            ProgressFiringChange::Queued { attempt: 2 },
+            ProgressFiringChange::Waiting { until: at },
+            ProgressFiringChange::Lost,
+            ProgressFiringChange::RetryScheduled { until: at, failure: failure.clone() },
+            ProgressFiringChange::Yielded { until: at },
+            ProgressFiringChange::AwaitingPerson {
+                message: Some("Ship it?".to_owned()),
+                approvers: vec![by.clone()],
+                deadline: Some(at),
+            },
+            ProgressFiringChange::LoopStarted { total: Some(5) },
+            ProgressFiringChange::IterationEnded,
+            ProgressFiringChange::ChildStarted { child_id: "exec_1".to_owned() },
+            ProgressFiringChange::ChildPaused { child_id: Some("exec_1".to_owned()) },
+            ProgressFiringChange::ChildContinued,
+            ProgressFiringChange::Done { times: ProgressTimes { started_at: Some(at), ..times } },
+            ProgressFiringChange::Failed { times, failure: failure.clone(), handled: true },
+            ProgressFiringChange::Cancelled,
+        ];
+        let ended = ProgressChange::Ended { status: ExecutionStatus::Cancelled, failure: Some(failure) };
+        let mut changes = vec![
+            ProgressChange::Started,
+            ProgressChange::TakenOver { from: "exec_2".to_owned() },
+            ProgressChange::Paused,
+            ProgressChange::Held { by: by.clone(), reason: "lunch".to_owned() },
+            ProgressChange::Released { by: by.clone() },
+            ProgressChange::Restarted { generation: 1 },
+            ProgressChange::ContextChanged { keys: vec!["go".to_owned()], by },
+            ProgressChange::Gated {
+                step: "ship".to_owned(),
+                path: Vec::new(),
+                keys: vec!["go".to_owned()],
+                deadline: None,
+            },
+            ProgressChange::Joined { step: "ship".to_owned(), branches: 2 },
+        ];
+        if let ProgressChange::Firing { firing, .. } = firing(ProgressFiringChange::Fired) {
+            changes.push(ProgressChange::GivenUp { firings: vec![firing] });
+        }
+        changes.extend(firings.map(firing));
+        changes.push(ended);
+        changes
+    }
+
+    /// A file with every kind of change pins the form of the answer.
+    #[test]
+    fn the_form_of_progress_is_the_one_in_the_file() {
+        let at = Millis(1_769_428_845_007);
+        let line = ProgressLine {
+            timestamp: at,
+            stream: LogStream::Stderr,
+            level: LogLevel::Warn,
+            text: "careful".to_owned(),
+            data: Some(Arc::new(json!({ "n": 1 }))),
+        };
+        let step = "ship".to_owned();
+        let page = ProgressPage {
+            steps: vec![ProgressStep { name: step.clone(), on_demand: false }],
+            entries: changes().into_iter().map(|change| ProgressEntry { timestamp: at, change }).collect(),
+            logs: vec![ProgressLog {
+                firing: "a".to_owned(),
+                step: step.clone(),
+                attempt: 1,
+                lines: vec![line],
+            }],
+            state: Some(ProgressState {
+                status: ExecutionStatus::Running,
+                held: false,
+                updated_at: at,
+                offered: vec![
+                    OfferedStep { step: step.clone(), running_since: Some(at) },
+                    OfferedStep { step: "wrap".to_owned(), running_since: None },
+                ],
+                joins: vec![JoinProgress { step, awaited: vec!["pack".to_owned()] }],
+            }),
+            cursor: "opaque".to_owned(),
+        };
+        let text = serde_json::to_string(&page).unwrap();
+        assert_eq!(serde_json::from_str::<ProgressPage>(&text).unwrap(), page);
+        let lines = text.replace("{\"timestamp\"", "\n{\"timestamp\"").replace("],\"", "],\n\"");
+        expect_file!["../tests/progress.txt"].assert_eq(&format!("{lines}\n"));
+    }
+}

@@ -55,7 +55,6 @@ pub(crate) mod time_text {
     pub(crate) mod option {
         use super::{Deserializer, Millis, Serializer};
 
-        #[expect(clippy::ref_option, reason = "the signature that serde calls")]
         pub(crate) fn serialize<S: Serializer>(
             at: &Option<Millis>,
             serializer: S,

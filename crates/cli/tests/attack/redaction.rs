@@ -173,7 +173,7 @@ fn a_strong_secret_that_its_own_step_prints_is_nowhere() {
     let (_, answer) = server.post(&format!("/api/v1/workflows/{id}/execute"), &body);
     let execution = answer["executionId"].as_str().unwrap();
     let mut seen = answer.to_string();
-    for part in ["", "/logs", "/events", "/journal"] {
+    for part in ["", "/logs", "/events", "/progress"] {
         seen.push_str(&server.get(&format!("/api/v1/executions/{execution}{part}")).text().unwrap());
     }
     assert!(seen.contains("out [redacted]") && seen.contains("err [redacted]"), "{seen}");

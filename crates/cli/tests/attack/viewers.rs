@@ -132,7 +132,7 @@ fn is_shortened(stage: &Stage, token: &str, id: &str, answer: &Value) {
         "{}",
         answer["shortened"]
     );
-    assert_eq!(answer["shortened"]["journal"], format!("/api/v1/executions/{id}/journal"));
+    assert_eq!(answer["shortened"]["events"], format!("/api/v1/executions/{id}/events"));
     let url = omitted[0]["url"].as_str().unwrap();
     assert!(omitted[0]["bytes"].as_u64().unwrap() > RESULT_BYTES as u64, "{}", omitted[0]);
     let (status, value) = stage.send(token, Method::GET, url, &Value::Null);

@@ -114,6 +114,75 @@ fn a_page_of_evidence_reads_that_page() {
     check_pages("evidence");
 }
 
+/// Reads the pages of progress after a cursor until they have a state.
+fn read_progress(server: &Server, id: &str, cursor: Option<&str>) -> Vec<Value> {
+    let mut pages: Vec<Value> = Vec::new();
+    loop {
+        let after = pages.last().map_or(cursor, |page| page["cursor"].as_str());
+        let query = after.map(|cursor| format!("?cursor={cursor}")).unwrap_or_default();
+        pages.push(get(server, id, &format!("/progress{query}")));
+        if pages.last().is_some_and(|page| page.get("state").is_some()) {
+            return pages;
+        }
+    }
+}
+
+#[test]
+fn progress_is_followed_by_a_cursor_and_a_poll_reads_only_new_records() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = at_the_gate(&server);
+    let (first, pages) = cost(&server, || read_progress(&server, &id, None));
+    assert!(first >= 30, "{first}");
+    let entries = |pages: &[Value]| -> Vec<Value> {
+        pages.iter().flat_map(|page| page["entries"].as_array().unwrap().clone()).collect()
+    };
+    let mut seen = entries(&pages);
+    let steps = json!([{ "name": "many", "onDemand": false }, { "name": "gate", "onDemand": false }]);
+    assert_eq!(pages[0]["steps"], steps);
+    let last = pages.last().unwrap();
+    assert_eq!(last["state"]["status"], "paused");
+    let cursor = last["cursor"].as_str().unwrap();
+    let (again, same) = cost(&server, || read_progress(&server, &id, Some(cursor)));
+    let [same] = &same[..] else { panic!("{same:?}") };
+    assert_eq!((again, &same["entries"], &same["cursor"]), (0, &json!([]), &last["cursor"]));
+    assert!(same.get("steps").is_none(), "{same}");
+    let patched = server.request(Method::PATCH, &format!("/api/v1/executions/{id}/context"));
+    assert_eq!(patched.json(&json!({ "go": true })).send().unwrap().status(), StatusCode::OK);
+    until(&server, &id, "completed");
+    let (new, pages) = cost(&server, || read_progress(&server, &id, Some(cursor)));
+    assert!((1..10).contains(&new), "{new}");
+    seen.extend(entries(&pages));
+    assert_eq!(pages.last().unwrap()["state"]["status"], "completed");
+    assert_eq!(seen.last().unwrap()["change"], json!({ "kind": "ended", "status": "completed" }));
+    assert_eq!(seen, entries(&read_progress(&server, &id, None)), "nothing is missed or repeated");
+}
+
+#[test]
+fn events_are_followed_by_a_cursor_until_the_execution_has_ended() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = at_the_gate(&server);
+    let page = |query: &str| get(&server, &id, &format!("/events?limit=1000{query}"));
+    assert!(page("")["pagination"].get("cursor").is_none());
+    let first = page("&waitMs=0");
+    assert_eq!(first["pagination"]["hasMore"], false);
+    let cursor = first["pagination"]["cursor"].as_str().unwrap();
+    let (cost, idle) = cost(&server, || page(&format!("&waitMs=0&cursor={cursor}")));
+    assert_eq!((cost, &idle["events"], &idle["pagination"]), (0, &json!([]), &first["pagination"]));
+    let patched = server.request(Method::PATCH, &format!("/api/v1/executions/{id}/context"));
+    assert_eq!(patched.json(&json!({ "go": true })).send().unwrap().status(), StatusCode::OK);
+    // The request returns with the first events, so the cursor of each page leads to the next ones.
+    let (mut seen, mut cursor) = (first["events"].as_array().unwrap().clone(), Some(cursor.to_owned()));
+    while let Some(after) = cursor {
+        let mut next = page(&format!("&waitMs=30000&cursor={after}"));
+        seen.append(next["events"].as_array_mut().unwrap());
+        cursor = next["pagination"]["cursor"].as_str().map(str::to_owned);
+    }
+    assert_eq!(seen.last().unwrap()["event"], "execution.completed");
+    assert_eq!(Value::Array(seen), page("")["events"]);
+}
+
 #[test]
 fn a_story_that_is_in_memory_is_another_tenants_still() {
     let place = Place::new();
@@ -123,7 +192,7 @@ fn a_story_that_is_in_memory_is_another_tenants_still() {
     let (_, made) =
         server.post("/api/v1/tokens", &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"] }));
     let other = made["token"].as_str().unwrap();
-    for rest in ["", "/status", "/graph", "/events", "/evidence", "/logs"] {
+    for rest in ["", "/status", "/graph", "/events", "/evidence", "/logs", "/progress"] {
         let path = format!("/api/v1/executions/{id}{rest}");
         assert_eq!(server.get(&path).status(), StatusCode::OK, "{path}");
         let (cost, answer) = cost(&server, || server.bare(Method::GET, &path).bearer_auth(other).send());
