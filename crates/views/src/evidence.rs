@@ -137,26 +137,26 @@ pub enum EvidenceOutcome {
     NonCompensable,
 }
 
-impl Outcome {
+impl EvidenceOutcome {
     /// Returns the name in summaries, which are part of hashed entries: it never changes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::Succeeded => "Succeeded",
-            Outcome::PartialSuccess => "PartialSuccess",
-            Outcome::Failed => "Failed",
-            Outcome::Cancelled => "Cancelled",
-            Outcome::Skipped => "Skipped",
-            Outcome::Lost => "Lost",
-            Outcome::Held => "Held",
-            Outcome::Released => "Released",
-            Outcome::Patched => "Patched",
-            Outcome::Restarted => "Restarted",
-            Outcome::WaitingForManualCompletion => "WaitingForManualCompletion",
-            Outcome::Counted => "Counted",
-            Outcome::Refused => "Refused",
-            Outcome::NotRun => "NotRun",
-            Outcome::NonCompensable => "NonCompensable",
+            EvidenceOutcome::Succeeded => "Succeeded",
+            EvidenceOutcome::PartialSuccess => "PartialSuccess",
+            EvidenceOutcome::Failed => "Failed",
+            EvidenceOutcome::Cancelled => "Cancelled",
+            EvidenceOutcome::Skipped => "Skipped",
+            EvidenceOutcome::Lost => "Lost",
+            EvidenceOutcome::Held => "Held",
+            EvidenceOutcome::Released => "Released",
+            EvidenceOutcome::Patched => "Patched",
+            EvidenceOutcome::Restarted => "Restarted",
+            EvidenceOutcome::WaitingForManualCompletion => "WaitingForManualCompletion",
+            EvidenceOutcome::Counted => "Counted",
+            EvidenceOutcome::Refused => "Refused",
+            EvidenceOutcome::NotRun => "NotRun",
+            EvidenceOutcome::NonCompensable => "NonCompensable",
         }
     }
 }
