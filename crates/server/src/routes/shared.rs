@@ -1,7 +1,9 @@
 //! Responses and checks that several routes share.
 
 use crate::problem::{Problem, Refused};
+use axum::http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
+use std::str::FromStr;
 use utoipa::IntoResponses;
 use windlass_kernel::Millis;
 
@@ -52,6 +54,24 @@ pub(crate) fn parse_time(path: &str, text: &str) -> Result<Millis, Problem> {
     let parsed: Result<Timestamp, _> = text.parse();
     let bad = |_| Problem::invalid(path, "must be a time as in 2026-01-26T12:00:00.000Z");
     parsed.map(|at| Millis(at.as_millisecond())).map_err(bad)
+}
+
+/// Returns a number as an entity tag, with which `If-Match` is compared.
+pub(crate) fn tagged(number: u64) -> HeaderMap {
+    let tag = HeaderValue::from_str(&format!("\"{number}\"")).expect("digits are a valid header value");
+    HeaderMap::from_iter([(header::ETAG, tag)])
+}
+
+/// Returns the number in `If-Match`; without the header, or with `*`, any number fits. `what` names it for the message.
+pub(crate) fn parse_if_match<N: FromStr>(headers: &HeaderMap, what: &str) -> Result<Option<N>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let bad = || Problem::invalid("If-Match", format!("must be the ETag of a {what}, as in \"3\", or *"));
+    let text = value.to_str().map_err(|_| bad())?.trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or_else(bad)?;
+    digits.parse().map(Some).map_err(|_| bad())
 }
 
 /// Checks a name chosen by a user: bounded in length, without control characters. Returns it without surrounding spaces.
