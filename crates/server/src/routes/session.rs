@@ -118,7 +118,12 @@ async fn preview_link(
 ) -> Result<Json<SignInPreview>, Problem> {
     let of_link = app.sign_in_codes.look_up(&request.code, now()).ok_or_else(unknown_code)?;
     of_link.check_credential(&app)?;
-    let current = caller.ok().map(|caller| Me::of(&app, &caller));
+    let current = match caller {
+        Ok(caller) => Some(Me::of(&app, &caller)),
+        // A session that has ended, or whose user may do nothing, is not worth a question.
+        Err(problem) if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&problem.status()) => None,
+        Err(problem) => return Err(problem),
+    };
     Ok(Json(SignInPreview { link: Me::of(&app, &of_link), current }))
 }
 
