@@ -130,15 +130,15 @@ def fill(folder, count):
             head[place["heads"]["at"]] = at + 500
             if number % RARE == 0:
                 execution[place["executions"]["parent"]] = parent
-                tags.append(("rare", key))
+                tags.append(("rare", key, head[place["heads"]["tenant"]], head[phase]))
             if number % 10 == 0:
-                tags.append(("tenth", key))
+                tags.append(("tenth", key, head[place["heads"]["tenant"]], head[phase]))
             executions.append(execution)
             heads.append(head)
         conn.execute("BEGIN")
         conn.executemany(insert["executions"], executions)
         conn.executemany(insert["heads"], heads)
-        conn.executemany("INSERT INTO tags (tag, execution) VALUES (?, ?)", tags)
+        conn.executemany("INSERT INTO tags (tag, execution, tenant, phase) VALUES (?, ?, ?, ?)", tags)
         conn.execute("COMMIT")
     times = "SELECT key / 4096, min(created_at), max(created_at) FROM executions GROUP BY 1"
     conn.execute(f"INSERT OR REPLACE INTO creation_times {times}")
@@ -170,6 +170,8 @@ def measure(server, of_workflow, parent):
         "workflow, created 29 days ago": {"workflowId": of_workflow, "until": ago(28.9)},
         "tag of a tenth": {"tag": "tenth"},
         "tag of a tenth and partial, none": {"tag": "tenth", "status": "partial_success"},
+        "tag of a tenth and failed": {"tag": "tenth", "status": "failed"},
+        "failed and without a retry": {"status": "failed", "retried": "false"},
         "rare tag": {"tag": "rare"},
         "tag that none has": {"tag": "no such tag"},
         "parent": {"parentExecutionId": parent},

@@ -2,9 +2,9 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter';
-import { ApiError, tenant } from './api/client';
+import { api, ApiError, tenant } from './api/client';
 import { share } from './api/share';
-import { useSession } from './api/shared';
+import { useChange, useSession } from './api/shared';
 import { Action } from './pages/action/Action';
 import { ActionRegistry } from './pages/action/ActionRegistry';
 import { Administration } from './pages/administration/Administration';
@@ -24,6 +24,7 @@ import { Workflow } from './pages/workflow/Workflow';
 import { Workflows } from './pages/Workflows';
 import { Empty, Loading, Problem } from './parts/basics';
 import { Boundary } from './parts/Boundary';
+import { dropDrafts } from './parts/drafts';
 import { Layout } from './parts/Layout';
 import { Needs } from './parts/Needs';
 import { followAddress, navigateWithTenant, withTenant } from './parts/tenantAddress';
@@ -77,8 +78,16 @@ function SignedIn() {
   );
 }
 
-/** The tenant that an operator viewed may be deleted. */
+/** The tenant that an operator viewed may be deleted, and a user may have no right to read the page. */
 function NoSession({ error, retry }: { error: ApiError; retry: () => void }) {
+  const signOut = useChange(
+    () => api.remove('/session'),
+    () => {
+      tenant.set(null);
+      dropDrafts();
+      window.location.assign('/sign-in');
+    },
+  );
   const leave = () => {
     tenant.set(null);
     retry();
@@ -91,6 +100,10 @@ function NoSession({ error, retry }: { error: ApiError; retry: () => void }) {
           Return to the own tenant
         </button>
       )}
+      <button type="button" disabled={signOut.isPending} onClick={() => signOut.mutate(undefined)}>
+        Sign in as another user
+      </button>
+      {signOut.error && <Problem error={signOut.error} />}
     </main>
   );
 }
@@ -135,7 +148,7 @@ function Pages() {
       <Route path="/dead-letters">
         <DeadLetters />
       </Route>
-      <Route path="/administration/:tab?">{({ tab }) => <Administration tab={tab ?? 'tokens'} />}</Route>
+      <Route path="/administration/:tab?">{({ tab }) => <Administration tab={tab} />}</Route>
       <Route>
         <Empty title="There is no such page.">
           <p>The link may be of another version of the server. The navigation leads to all pages.</p>

@@ -94,7 +94,7 @@ test('groups of workers, quarantine and the audit log are shown', async () => {
   await at.signedIn(async (page) => {
     page.on('dialog', (dialog) => dialog.accept());
     await at.open(page, '/administration/workers');
-    await page.getByText(/\d+ of \d+ slots in use/).waitFor();
+    await page.getByText(/Slots: \d+ of \d+ in use/).waitFor();
     await page.getByLabel('Name of the group').fill('dock');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.locator('tr', { hasText: 'dock' }).waitFor();

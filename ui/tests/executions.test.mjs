@@ -44,6 +44,73 @@ test('home lists executions at a gate and paused ones, and lets them go on', asy
   await at.server.api('POST', `/executions/${long.execution}/cancel`, { force: true });
 });
 
+test('home lists a gate beside a running branch', async () => {
+  const { execution } = await at.server.start(`
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: half-open}
+workflow:
+  - step: begin
+    tool: {kind: noop}
+    next: {spec: {mode: inclusive}, arcs: [{step: watch}, {step: deploy}]}
+  - step: watch
+    tool: {kind: shell, command: sleep 600}
+  - step: deploy
+    spec: {policy: {admit: {rules: [{when: "{{ ctx.tide == 'high' }}", then: {allow: true}}, {else: {then: {allow: false}}}]}}}
+    tool: {kind: shell, command: echo deployed}
+`);
+  const tell = async () => (await at.server.api('GET', `/executions/${execution}/status`)).body;
+  await at.server.until(async () => (await tell()).waitingFor?.length > 0);
+  assert.equal((await tell()).status, 'running');
+  await at.signedIn(async (page) => {
+    const requests = [];
+    page.on('request', (request) => requests.push(new URL(request.url()).pathname));
+    const waiting = page.getByRole('region', { name: 'Waiting for you' });
+    await waiting.locator(`a[href$="${execution}"]`).waitFor();
+    await waiting.getByRole('textbox', { name: 'tide' }).fill('high');
+    await waiting.getByRole('button', { name: 'Set in the context' }).click();
+    await waiting.locator(`a[href$="${execution}"]`).waitFor({ state: 'detached' });
+    assert.ok(requests.filter((path) => path.endsWith('/status')).length <= 1, 'no execution is asked what it waits for, besides that of the answer');
+  });
+  await at.server.api('POST', `/executions/${execution}/cancel`, { force: true });
+});
+
+test('home does not show measurements that the server does not report', async () => {
+  await at.server.api('PUT', '/runner-groups/dock', {});
+  await at.signedIn(
+    async (page) => {
+      const server = page.getByRole('region', { name: 'Server' });
+      await server.getByText(/\d+ of \d+ in use/).waitFor();
+      await server.getByText('dock: 0 workers, 0 waiting and 0 claimed calls').waitFor();
+      await page.route('**/metrics', (route) => route.fulfill({ status: 503, body: 'busy' }));
+      await server.getByText('it answered 503').waitFor();
+      assert.equal(await server.getByText(/of \d+ in use|free/).count(), 0);
+      assert.equal(await server.getByText('unknown').count(), 3);
+      assert.equal(await server.getByRole('meter').count(), 0);
+      await at.open(page, '/administration/workers');
+      await page.getByText('Slots: unknown').waitFor();
+      await page.unroute('**/metrics');
+      await page.getByText(/Slots: \d+ of \d+ in use/).waitFor();
+    },
+    { mayFail: true },
+  );
+});
+
+test('executions that begin to run are listed and counted among those that run', async () => {
+  const listed = { executions: [{ executionId: `exec_${'7'.repeat(32)}`, status: 'initializing', workflowName: 'early', createdAt: new Date().toISOString(), updatedAt: new Date().toISOString(), metadata: { tags: [] } }], pagination: { hasMore: false } };
+  await at.signedIn(async (page) => {
+    const isAsked = (url) => url.pathname === '/api/v1/executions' && url.searchParams.get('status') === 'initializing';
+    await page.route(isAsked, (route) => route.fulfill({ json: listed }));
+    await page.reload();
+    const running = page.getByRole('region', { name: 'Running' });
+    await running.getByRole('link', { name: 'early' }).waitFor();
+    await running.getByRole('link', { name: '1 initializing' }).click();
+    await page.getByRole('heading', { name: 'Executions' }).waitFor();
+    assert.equal(await page.getByLabel('Status').inputValue(), 'initializing');
+    await page.getByRole('link', { name: 'early' }).waitFor();
+  });
+});
+
 test('a failure names its place, and a retry shows first what runs again', async () => {
   const { execution } = await at.server.run(FAILING);
   await at.signedIn(async (page) => {
@@ -350,6 +417,70 @@ test('filters are in the address, and many executions are cancelled after a prev
     await page.getByRole('checkbox').first().check();
     await page.getByRole('button', { name: 'Retry 1 selected …' }).click();
     await page.getByText('1 execution will be retried').waitFor();
+  });
+});
+
+test('a bulk retry skips what has a retry', async () => {
+  const { workflow } = await at.server.start('name: sinks\nnodes: [{id: in, type: trigger}, {id: sink, type: shell, config: {command: exit 1}}]\nedges: [{source: in, target: sink}]\n', {}, { async: false, tags: ['wreck'] });
+  const ids = [];
+  for (let number = 0; number < 4; number += 1) ids.push((await at.server.api('POST', `/workflows/${workflow}/execute`, { options: { async: false, tags: ['wreck'] } })).body.executionId);
+  const ended = async (id) => (await at.server.api('GET', `/executions/${id}/status`)).body.status === 'failed';
+  const first = await at.server.api('POST', `/executions/${ids[0]}/retry`, {});
+  await at.server.until(() => ended(first.body.executionId));
+  const listed = async () => (await at.server.api('GET', '/executions?tag=wreck&limit=100')).body.executions;
+  // The five that were started, and the retry of one of them.
+  assert.equal((await listed()).length, 6);
+  await at.signedIn(async (page) => {
+    // A page of the list for each execution: the dialog must keep its place.
+    await page.route(/api\/v1\/executions\?.*limit=100/, (route) => route.continue({ url: route.request().url().replace('limit=100', 'limit=2') }));
+    await at.open(page, '/executions?tag=wreck');
+    await page.locator('tbody tr').nth(5).waitFor();
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Retry all of this list …' }).click();
+    await dialog.getByText('5 executions will be retried').waitFor();
+    await dialog.getByText('1 execution was skipped: each has a retry already.').waitFor();
+    await dialog.getByRole('button', { name: 'Retry 5 executions' }).click();
+    await dialog.getByText('5 of 5 done').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await at.server.until(async () => (await listed()).length === 11 && (await listed()).every(({ status }) => status === 'failed'));
+    const retried = (await listed()).map(({ retriedBy }) => retriedBy).filter(Boolean);
+    assert.equal(new Set(retried).size, 6, 'each has one retry');
+    await page.reload();
+    await page.locator('tbody tr').nth(10).waitFor();
+    await page.getByRole('button', { name: 'Retry all of this list …' }).click();
+    await dialog.getByText('6 executions were skipped').waitFor();
+    await dialog.getByRole('button', { name: 'Retry 5 executions' }).waitFor();
+  });
+});
+
+test('a bulk retry of more than 1,000 executions continues with the rest, and retries none twice', async () => {
+  const name = (number) => `exec_${String(number).padStart(32, '0')}`;
+  const at0 = new Date(0).toISOString();
+  const failed = (number) => ({ executionId: name(number), status: 'failed', workflowName: 'wreck', createdAt: at0, updatedAt: at0, completedAt: at0, metadata: { tags: [] }, ...(number % 100 === 7 && { retriedBy: name(9_999) }) });
+  const total = 1_100;
+  await at.signedIn(async (page) => {
+    const sent = [];
+    await page.route(/\/api\/v1\/executions\?/, (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const [from, limit] = [Number(query.get('cursor') ?? 0), Number(query.get('limit'))];
+      const end = Math.min(from + limit, total);
+      const executions = Array.from({ length: end - from }, (_, place) => failed(from + place));
+      return route.fulfill({ json: { executions, pagination: { hasMore: end < total, ...(end < total && { cursor: String(end) }) } } });
+    });
+    await page.route(/\/executions\/exec_0+\d+\/retry/, (route) => {
+      sent.push(route.request().url().match(/exec_0+(\d*)/)[1]);
+      return route.fulfill({ status: 202, json: {} });
+    });
+    await at.open(page, '/executions?status=failed');
+    await page.getByRole('button', { name: 'Retry all of this list …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('There are more than these').waitFor();
+    await dialog.getByRole('button', { name: 'Retry 1,000 executions' }).click();
+    await dialog.getByRole('button', { name: 'Continue with the rest …' }).click();
+    await dialog.getByRole('button', { name: 'Retry 89 executions' }).click();
+    await dialog.getByText('89 of 89 done').waitFor();
+    assert.deepEqual([sent.length, new Set(sent).size], [1_089, 1_089]);
+    assert.equal(await dialog.getByRole('button', { name: 'Continue with the rest …' }).count(), 0);
   });
 });
 

@@ -34,7 +34,7 @@ test('after another user signed in in another tab, a tab forgets the former user
   // The tab notices when it is seen again, and otherwise within seconds.
   await page.evaluate(() => window.dispatchEvent(new Event('visibilitychange')));
   await page.getByText('viewer of default').waitFor();
-  await page.getByText('Only owners and admins may administer a tenant.').waitFor();
+  await page.getByText('The role viewer may not read this part of the administration.').waitFor();
   assert.equal(await page.evaluate(() => sessionStorage.length), 0);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Token').waitFor();
@@ -96,6 +96,55 @@ test('forms that a role may not send are not offered, and their addresses say wh
   const roles = await admin.page.getByLabel('Role', { exact: true }).locator('option').allInnerTexts();
   assert.ok(roles.includes('admin') && !roles.includes('owner'), roles.join());
   await admin.context.close();
+});
+
+test('each role is offered the parts of the administration that it may read, with the changes that it may make', async () => {
+  await at.server.api('PUT', '/secrets/tide', { value: 'a value that is long enough' });
+  await at.server.api('PUT', '/sandboxes/pr-1', {});
+  await at.server.api('PUT', '/runner-groups/dock', {});
+  const { body: workflow } = await at.server.api('POST', '/workflows', 'name: hooked\nnodes: [{id: a, type: trigger}]\n');
+  const started = await at.server.api('POST', `/workflows/${workflow.id}/execute`, { options: { async: false, webhookUrl: 'http://127.0.0.1:1/hook' } });
+  assert.ok(started.status < 300, JSON.stringify(started.body));
+  await at.server.until(async () => (await at.server.api('GET', '/webhook-deliveries')).body.deliveries.length > 0);
+  const open = ['Webhooks', 'Workers', 'Environments'];
+  const all = ['Tokens', 'Tenants', 'Secrets', ...open, 'Quarantine', 'Audit log'];
+  for (const [role, tabs, offered] of [
+    ['viewer', open, {}],
+    ['member', open, { redeliver: true }],
+    ['developer', ['Secrets', ...open], { redeliver: true, edit: true }],
+    ['admin', all, { redeliver: true, edit: true, administer: true }],
+  ]) {
+    const { context, page, wrong } = await at.visit();
+    await signIn(page, await makeToken(role));
+    await page.getByText(`${role} of default`).waitFor();
+    await page.getByRole('link', { name: 'Administration' }).click();
+    const parts = page.getByRole('navigation', { name: 'Parts of the administration' });
+    await parts.getByRole('link', { name: 'Workers' }).waitFor();
+    assert.deepEqual(await parts.getByRole('link').allInnerTexts(), tabs, role);
+    const count = async (name, isOffered) => assert.equal((await page.getByRole('button', { name, exact: true }).count()) > 0, isOffered ?? false, `${role}: ${name}`);
+    await parts.getByRole('link', { name: 'Workers' }).click();
+    await page.locator('tr', { hasText: 'dock' }).waitFor();
+    for (const name of ['Create', 'Delete']) await count(name, offered.administer);
+    await parts.getByRole('link', { name: 'Environments' }).click();
+    await page.locator('tr', { hasText: 'pr-1' }).waitFor();
+    await count('Register', offered.edit);
+    await count('Set ready', offered.edit);
+    await count('Delete', offered.administer);
+    await parts.getByRole('link', { name: 'Webhooks' }).click();
+    await page.locator('tr', { hasText: '127.0.0.1' }).first().waitFor();
+    await count('Send again', offered.redeliver);
+    await count('Rotate', offered.administer);
+    if (offered.edit) {
+      await parts.getByRole('link', { name: 'Secrets' }).click();
+      await page.locator('tr', { hasText: 'tide' }).waitFor();
+      for (const name of ['Store', 'Delete']) await count(name, offered.administer);
+    } else {
+      await at.open(page, '/administration/secrets');
+      await page.getByText(`The role ${role} may not read this part of the administration.`).waitFor();
+    }
+    assert.deepEqual(wrong, []);
+    await context.close();
+  }
 });
 
 test('an approval is offered to those who may answer it, and home counts what it lists', async () => {

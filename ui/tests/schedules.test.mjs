@@ -45,6 +45,31 @@ test('a schedule is created, triggered, paused, resumed and deleted, and explain
   });
 });
 
+test('a change of a schedule that another user changed meanwhile is refused', async () => {
+  const document = { name: 'ebb', schedule: { kind: 'cron', expr: '0 3 1 1 *' }, target: { kind: 'shell', command: 'true', args: [] } };
+  const id = await create(document);
+  await at.signedIn(
+    async (page) => {
+      await at.open(page, `/schedules/new?from=${id}`);
+      const text = page.getByLabel('YAML or JSON');
+      await text.fill((await text.inputValue()).replace('0 3 1 1 *', '0 4 1 1 *'));
+      const other = await at.server.api('PUT', `/schedules/${id}`, { ...document, timezone: 'Europe/Berlin' });
+      assert.equal(other.status, 200, JSON.stringify(other.body));
+      await page.getByText('The schedule was changed meanwhile.').waitFor();
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByRole('alert').getByText('the schedule was changed meanwhile').waitFor();
+      assert.equal((await at.server.api('GET', `/schedules/${id}`)).body.timezone, 'Europe/Berlin');
+      page.on('dialog', (dialog) => dialog.accept());
+      await page.getByRole('button', { name: 'Load it' }).click();
+      assert.match(await text.inputValue(), /Europe\/Berlin/);
+      await text.fill((await text.inputValue()).replace('0 3 1 1 *', '0 4 1 1 *'));
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('0 4 1 1 * (Europe/Berlin)').waitFor();
+    },
+    { mayFail: true },
+  );
+});
+
 test('a wrong schedule is refused with the place of its mistake', async () => {
   await at.signedIn(
     async (page) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { harness } from './harness.mjs';
-import { APPROVAL } from './server.mjs';
+import { APPROVAL, Server } from './server.mjs';
 
 const JWT = { WINDLASS_JWT_SECRET: 'a secret of at least thirty-two bytes', WINDLASS_JWT_ISSUER: 'https://harbour.example', WINDLASS_JWT_AUDIENCE: 'windlass' };
 const at = harness(JWT);
@@ -46,7 +46,7 @@ test('a JWT signs in with the role that it names, and a wrong one is refused', a
   await page.getByLabel('Token').fill(signJwt({ sub: 'ann', tenant: 'default', role: 'viewer' }));
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('viewer of default').waitFor();
-  assert.equal(await page.getByRole('link', { name: 'Administration' }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: /Start|Create/ }).count(), 0);
   await context.close();
 });
 
@@ -67,7 +67,6 @@ test('a revoked token ends the session, and a viewer is offered no change', asyn
   await page.getByLabel('Token').fill(made.body.token);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('viewer of default').waitFor();
-  assert.equal(await page.getByRole('link', { name: 'Administration' }).count(), 0);
   const { execution, workflow } = await at.server.run(APPROVAL);
   await at.open(page, `/executions/${execution}`);
   await page.getByText('May it go out?').waitFor();
@@ -224,5 +223,78 @@ test('an address with a tenant that the user may not view shows the own one, and
   await page.getByRole('heading', { name: 'Workflows' }).waitFor();
   await page.waitForURL((url) => !url.search.includes('tenant'));
   await page.getByText('viewer of default').waitFor();
+  await context.close();
+});
+
+test('servers at several ports of a host keep their own sessions', async () => {
+  const other = await Server.start();
+  try {
+    const { context, page, wrong } = await at.visit();
+    await page.goto(at.server.link());
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    const tab = await context.newPage();
+    await tab.goto(other.link());
+    await tab.getByRole('heading', { name: 'Home' }).waitFor();
+    const names = (await context.cookies()).map(({ name }) => name).sort();
+    assert.deepEqual(names, [at.server.port, other.port].map((port) => `windlass_session_${port}`).sort());
+    await page.reload();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await tab.getByRole('button', { name: 'Sign out' }).click();
+    await tab.getByLabel('Token').waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    assert.deepEqual(wrong, []);
+    await context.close();
+  } finally {
+    await other.close();
+  }
+});
+
+test('a token of a worker is refused with the reason', async () => {
+  const { body } = await at.server.api('POST', '/tokens', { name: 'crane', role: 'worker', group: 'cranes' });
+  const { context, page } = await at.visit({}, true);
+  await at.open(page, '/sign-in');
+  await page.getByLabel('Token').fill(body.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').getByText('the role `worker` may not read what the page shows').waitFor();
+  assert.deepEqual(await context.cookies(), []);
+  await context.close();
+});
+
+test('a session that may not read the page leads to another sign-in', async () => {
+  await at.signedIn(
+    async (page, context) => {
+      await page.route('**/api/v1/me', (route) => route.fulfill({ status: 403, json: { error: { code: 'PERMISSION_DENIED', message: 'you may not read this' } } }));
+      await page.reload();
+      await page.getByRole('alert').getByText('you may not read this').waitFor();
+      await page.getByRole('button', { name: 'Sign in as another user' }).click();
+      await page.getByLabel('Token').waitFor();
+      assert.deepEqual(await context.cookies(), []);
+    },
+    { mayFail: true },
+  );
+});
+
+test('a link replaces the session of another user only after a question', async () => {
+  const guest = (await at.server.api('POST', '/tokens', { name: 'guest', role: 'viewer' })).body;
+  const { context, page, wrong } = await at.visit();
+  await at.open(page, '/sign-in');
+  await page.getByLabel('Token').fill(guest.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('viewer of default').waitFor();
+  const link = at.server.link();
+  await page.goto(link);
+  const question = page.getByRole('alertdialog', { name: 'Replace your session?' });
+  await question.getByText(guest.id).first().waitFor();
+  await question.getByText('(owner of default)').waitFor();
+  await question.getByRole('link', { name: /Stay signed in as/ }).click();
+  await page.getByText('viewer of default').waitFor();
+  await page.goto(link);
+  await question.getByRole('button', { name: /Sign in as/ }).click();
+  await page.getByText('owner of').waitFor();
+  // A link of the same user asks nothing.
+  await page.goto(at.server.link());
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+  assert.deepEqual(wrong, []);
   await context.close();
 });

@@ -65,7 +65,7 @@ problem_codes! {
     DefinitionInvalid "DEFINITION_INVALID" CONFLICT "the stored definition is not valid for this release; register it anew",
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" CONFLICT "the idempotency key was used with another request",
     LimitExceeded "LIMIT_EXCEEDED" CONFLICT "the tenant has reached its maximum number of these",
-    PreconditionFailed "PRECONDITION_FAILED" PRECONDITION_FAILED "the workflow has a newer version than the one in `If-Match`",
+    PreconditionFailed "PRECONDITION_FAILED" PRECONDITION_FAILED "the workflow or the schedule was changed since the one in `If-Match`",
     PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "the request is larger than the limit",
     UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE "the content type is not JSON or YAML",
     UpgradeRequired "UPGRADE_REQUIRED" UPGRADE_REQUIRED "the route is a WebSocket",

@@ -85,6 +85,8 @@ macro_rules! conformance_tests {
             durations_are_those_of_completed_executions
             a_hook_belongs_to_one_workflow_of_a_tenant
             tasks_of_a_tenant_are_listed_until_they_are_answered
+            gates_of_a_tenant_are_listed_until_they_open
+            held_executions_of_a_tenant_are_listed_until_they_are_resumed_or_end
             a_tenant_is_created_and_changed
             a_token_is_stored_used_revoked_once_and_deleted
             the_audit_log_is_read_newest_first_by_its_tenant
@@ -180,6 +182,8 @@ macro_rules! conformance_tests {
             executions_are_listed_newest_first
             executions_are_listed_by_phase
             executions_are_found_by_what_was_recorded_with_their_start
+            executions_are_found_by_tag_and_phase_as_it_changes
+            an_execution_is_listed_with_its_newest_retry
             open_executions_of_a_tenant_are_counted_up_to_a_bound
             an_idempotency_key_starts_one_execution_until_it_expires
             what_goes_on_by_itself_is_found

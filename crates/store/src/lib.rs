@@ -79,6 +79,6 @@ pub use store::{
     Damage, DueTimer, JournalPage, JournalRow, ListedExecution, Offer, PageBounds, Query, Reader, Status,
     Store, StoreError, StoreResult, Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
-pub use tasks::{StoredTask, TaskQuery, Tasks};
+pub use tasks::{GateQuery, HeldQuery, StoredGate, StoredTask, TaskQuery, Tasks};
 pub use usage::{Usage, Usages};
 pub use workers::{ReportReceipt, RunnerGroup, WorkerSession, Workers};

@@ -19,6 +19,8 @@ pub struct Origin {
     pub trigger: Cow<'static, str>,
     /// The execution that started it, that it retries, or that the caller names as its predecessor.
     pub parent: Option<ExecutionId>,
+    /// The ended execution that this one is a retry of.
+    pub retry_of: Option<ExecutionId>,
     pub options: Options,
     /// Unique among the starts of the workflow; `Taken` when it is not. Not read back.
     pub key: Option<IdempotencyKey>,
@@ -33,6 +35,7 @@ impl Default for Origin {
             workflow: None,
             trigger: Cow::Borrowed("manual"),
             parent: None,
+            retry_of: None,
             options: Options::default(),
             key: None,
         }

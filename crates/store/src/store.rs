@@ -329,6 +329,8 @@ pub struct ListedExecution {
     pub held: bool,
     /// Present while the execution is quarantined.
     pub quarantine: Option<Quarantine>,
+    /// The newest retry of the execution.
+    pub retried_by: Option<ExecutionId>,
     pub created_at: Millis,
     /// Time of the newest event.
     pub at: Millis,

@@ -79,6 +79,15 @@ pub struct ExecutionHold {
     pub reason: String,
 }
 
+/// Returns the newest hold among records of an execution.
+#[must_use]
+pub fn newest_hold<'r>(records: impl DoubleEndedIterator<Item = &'r Record>) -> Option<ExecutionHold> {
+    records.rev().find_map(|record| {
+        let Event::Held { by, reason } = &record.event else { return None };
+        Some(ExecutionHold { at: record.at, by: by.clone(), reason: reason.clone() })
+    })
+}
+
 /// A token that waits before a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingGate {

@@ -38,7 +38,9 @@ pub use evidence::{
 pub use expression::{bare, shortened, shown_expression};
 pub use firing::{End, Firing};
 pub use graph::{Graph, GraphEdge, GraphIterations, GraphNode, GraphState};
-pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate};
+pub use history::{
+    ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate, newest_hold,
+};
 pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{
@@ -67,5 +69,7 @@ pub use timeline::{
     Attempt, ExecutionChange, FiringChange, FiringRef, Occurrence, PublicName, Timeline, TimelineEntry,
     TokenChange, TokenRef, label,
 };
-pub use waiting::{gate_keys, seen_by_parent, waiting_for, waiting_of_child};
+pub use waiting::{
+    gate_keys, seen_by_parent, waiting_at_gate, waiting_for, waiting_for_release, waiting_of_child,
+};
 pub use wire::{duration, execution_id, time, workflow_id};

@@ -2,7 +2,7 @@
 
 use crate::entry::NodeLabel;
 use crate::expression::opening;
-use crate::history::History;
+use crate::history::{ExecutionHold, History};
 use crate::large::{AnswerBudget, ValueBudget, WAITING_MAX, reference};
 use crate::shapes::{TaskRef, Waiting, WaitingKind};
 use crate::timeline::label;
@@ -24,8 +24,7 @@ pub fn waiting_for(
 ) -> Vec<Waiting> {
     let (mut found, mut values) = (Vec::new(), ValueBudget::default());
     if let Some(hold) = history.hold().filter(|_| history.state().head.held) {
-        let (reason, by) = (Some(hold.reason.clone()), Some(hold.by.clone()));
-        found.push(Waiting { reason, by, ..waiting(WaitingKind::Pause, Some(hold.at), None) });
+        found.push(waiting_for_release(Some(hold)));
     }
     let mut listing = Listing {
         net,
@@ -50,7 +49,7 @@ pub fn waiting_for(
 pub fn waiting_of_child(net: &Net, state: &Execution<'_>) -> Vec<Waiting> {
     let (id, mut found) = (state.head.id, Vec::new());
     if state.head.held {
-        found.push(waiting(WaitingKind::Pause, None, None));
+        found.push(waiting_for_release(None));
     }
     let show = &mut |value: &Value| reference(id, value);
     Listing { net, state, asked: &|_| None, denied: &|_| None, show }.list(&mut found);
@@ -63,6 +62,26 @@ pub fn waiting_of_child(net: &Net, state: &Execution<'_>) -> Vec<Waiting> {
 pub fn seen_by_parent(waits: Waiting, until: Option<Millis>) -> Waiting {
     let deadline = waits.deadline.into_iter().chain(until.map(time)).min();
     Waiting { deadline, ..waits }
+}
+
+/// Returns the wait of a token at the gate of a step.
+#[must_use]
+pub fn waiting_at_gate(net: &Net, step: StepId, since: Option<Millis>, deadline: Option<Millis>) -> Waiting {
+    let reads = gate_keys(net, step).into_iter().map(str::to_owned).collect();
+    let step = net.step(step);
+    let when = step.admit.as_ref().and_then(opening);
+    let waits = Waiting { reads, when, ..waiting(WaitingKind::Gate, since, deadline) };
+    at_node(waits, step, &Path::default())
+}
+
+/// Returns the wait of a held execution for its release. Without its hold, the reason is absent.
+#[must_use]
+pub fn waiting_for_release(hold: Option<&ExecutionHold>) -> Waiting {
+    Waiting {
+        reason: hold.map(|hold| hold.reason.clone()),
+        by: hold.map(|hold| hold.by.clone()),
+        ..waiting(WaitingKind::Pause, hold.map(|hold| hold.at), None)
+    }
 }
 
 struct Listing<'l, 'e> {
@@ -98,11 +117,9 @@ impl Listing<'_, '_> {
         }
         let (left, mut rules) = (WAITING_MAX - found.len(), ValueBudget::default());
         for ((step, token), gate) in self.state.gated.iter().take(left) {
-            let reads = gate_keys(self.net, *step).into_iter().map(str::to_owned).collect();
-            let waits = waiting(WaitingKind::Gate, (self.denied)(*token), gate.deadline);
-            let step = self.net.step(*step);
-            let when = step.admit.as_ref().and_then(opening).filter(|when| rules.take(when.len() as u64));
-            found.push(at_node(Waiting { reads, when, ..waits }, step, &Path::default()));
+            let mut waits = waiting_at_gate(self.net, *step, (self.denied)(*token), gate.deadline);
+            waits.when = waits.when.filter(|when| rules.take(when.len() as u64));
+            found.push(waits);
         }
     }
 }

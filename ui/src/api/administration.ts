@@ -40,21 +40,32 @@ export function useDeliveries(status: string | undefined) {
   });
 }
 
-export interface ServerHealth {
+export interface Readiness {
   isReady: boolean;
   reason?: string | undefined;
-  gauges: Record<string, number>;
 }
 
-/** The state of the server that answers: whether it is ready, and its measurements without labels. */
-export function useServerHealth() {
-  return useQuery<ServerHealth>({ queryKey: ['health'], queryFn: readHealth, refetchInterval: LIVE_MS * 2 });
+/** Whether the server that answers is ready. */
+export function useReadiness() {
+  return useQuery<Readiness>({ queryKey: ['readiness'], queryFn: readReadiness, refetchInterval: LIVE_MS * 2 });
 }
 
-async function readHealth(): Promise<ServerHealth> {
-  const [ready, metrics] = await Promise.all([fetch('/readyz'), fetch('/metrics')]);
+async function readReadiness(): Promise<Readiness> {
+  const ready = await fetch('/readyz');
   const refused = ready.ok ? undefined : await ready.json().catch(() => undefined);
-  return { isReady: ready.ok, reason: refused?.error?.message, gauges: metrics.ok ? readGauges(await metrics.text()) : {} };
+  return { isReady: ready.ok, reason: refused?.error?.message };
+}
+
+/** The measurements of the server that answers, without labels. Old ones are not shown as those of now: while they cannot be read, each is undefined. */
+export function useGauges() {
+  const { data, error } = useQuery({ queryKey: ['gauges'], queryFn: readMetrics, refetchInterval: LIVE_MS * 2, retry: 0 });
+  return { gauge: (name: string): number | undefined => (error ? undefined : data?.[`windlass_${name}`]), error };
+}
+
+async function readMetrics(): Promise<Record<string, number>> {
+  const metrics = await fetch('/metrics');
+  if (!metrics.ok) throw new Error(`The server does not report its measurements: it answered ${metrics.status}.`);
+  return readGauges(await metrics.text());
 }
 
 function readGauges(text: string): Record<string, number> {

@@ -90,7 +90,7 @@ interface Sent {
 async function send(method: string, path: string, options: Sent = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers };
   const other = tenant.get();
-  if (other && path !== SESSION) headers['X-Tenant-ID'] = other;
+  if (other && !path.startsWith(SESSION)) headers['X-Tenant-ID'] = other;
   if (options.body !== undefined) headers['Content-Type'] = 'application/json';
   if (options.text !== undefined) headers['Content-Type'] = 'application/yaml';
   const body = options.text ?? (options.body === undefined ? null : JSON.stringify(options.body));

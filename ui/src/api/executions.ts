@@ -1,6 +1,6 @@
 // Queries about executions, each under one key, so that a change refreshes every place that shows it.
-import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
-import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Waiting } from './client';
+import { type InfiniteData, keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { api, type ApiError, type Execution, type Graph, type ListedExecution, type Query, type Schemas, type Task, type Waiting } from './client';
 import { API, isReference } from '../parts/reference';
 import { readPolled } from './pages';
 import { LIVE_MS, useCan } from './shared';
@@ -55,16 +55,29 @@ export function useExecutions(filter: ExecutionFilter, limit = 50, isOn = true) 
   });
 }
 
-/** Reads executions that match, page by page, up to a bound. */
-export async function readExecutions(filter: ExecutionFilter, most: number): Promise<{ found: ListedExecution[]; hasMore: boolean }> {
-  const found: ListedExecution[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await readPage(filter, { limit: 100, cursor });
-    found.push(...page.executions);
-    cursor = page.pagination.cursor ?? undefined;
-  } while (cursor && found.length < most);
-  return { found: found.slice(0, most), hasMore: cursor !== undefined || found.length > most };
+const PAGE = 100;
+/** Maximum number of pages that are read for one selection, most of whose executions may not fit. */
+const PAGES_MAX = 100;
+
+export interface Selection {
+  fit: ListedExecution[];
+  /** Those that were read and do not fit. */
+  others: ListedExecution[];
+  /** Where the rest begins, if there is more. */
+  rest?: string | undefined;
+}
+
+/** Reads executions of a list from a place on, until enough of them fit. */
+export async function selectExecutions(filter: ExecutionFilter, isFit: (execution: ListedExecution) => boolean, most: number, from?: string): Promise<Selection> {
+  const selection: Selection = { fit: [], others: [], rest: from };
+  for (let pages = 0; pages < PAGES_MAX && selection.fit.length < most; pages += 1) {
+    // No page has more than the selection lacks, so none is cut.
+    const { executions, pagination } = await readPage(filter, { limit: Math.min(PAGE, most - selection.fit.length), cursor: selection.rest });
+    for (const one of executions) (isFit(one) ? selection.fit : selection.others).push(one);
+    selection.rest = pagination.cursor ?? undefined;
+    if (!selection.rest) break;
+  }
+  return selection;
 }
 
 export function useExecution(id: string) {
@@ -115,44 +128,46 @@ const statusOptions = (id: string) => ({ queryKey: ['execution', id, 'status'], 
 
 export const useExecutionStatus = (id: string, isOn = true) => useQuery<Schemas['Standing'], ApiError>({ ...statusOptions(id), enabled: isOn });
 
-/** Maximum number of paused executions that are examined for gates and pauses, which the list does not have. */
-const HELD_MAX = 12;
-
+/** What an execution waits for besides tasks: the opening of gates, or its release. */
 export interface Held {
-  execution: ListedExecution;
+  execution: Pick<Task, 'executionId' | 'workflowName' | 'dialect'>;
   waits: Waiting[];
 }
 
-/** Everything that waits for an answer of the user: tasks, and gates and pauses of executions that no task of the user is about. */
+/** Everything that waits for an answer of the user: tasks, gates, and executions that were paused. */
 export function useWaiting() {
   const canRun = useCan('execute');
   const tasks = useTasks();
-  const paused = useExecutions({ status: 'paused' }, 50, canRun);
-  const asked = new Set(tasks.data?.tasks.map(({ executionId }) => executionId));
-  const others = paused.data?.pages.flatMap((page) => page.executions).filter(({ executionId }) => canRun && !asked.has(executionId)) ?? [];
-  const examined = others.slice(0, HELD_MAX);
-  const statuses = useQueries({ queries: examined.map(({ executionId }) => statusOptions(executionId)) });
-  const held = examined.flatMap((execution, place): Held[] => {
-    // What a child waits for is listed with the child. Approvals are tasks, or for others.
-    const waits = statuses[place]?.data?.waitingFor?.filter(({ kind, childId }) => !childId && (kind === 'gate' || kind === 'pause')) ?? [];
-    return waits.length > 0 ? [{ execution, waits }] : [];
+  const gates = useTasks({ kind: 'gate', isOn: canRun });
+  const pauses = useTasks({ kind: 'pause', isOn: canRun });
+  const lists = canRun ? [tasks, gates, pauses] : [tasks];
+  const holds = [...(pauses.data?.tasks ?? []), ...(gates.data?.tasks ?? [])];
+  const held = [...Map.groupBy(canRun ? holds : [], ({ executionId }) => executionId).values()].flatMap((all): Held[] => {
+    const [execution] = all;
+    return execution ? [{ execution, waits: all.flatMap(({ waiting }) => waiting ?? []) }] : [];
   });
-  const isKnown = tasks.data !== undefined && (!canRun || paused.data !== undefined) && statuses.every(({ isPending }) => !isPending);
+  const isKnown = lists.every(({ data }) => data !== undefined);
   return {
     tasks,
-    paused,
     held,
-    count: isKnown ? tasks.data.tasks.length + held.reduce((sum, { waits }) => sum + waits.length, 0) : undefined,
-    hasMore: Boolean(tasks.data?.pagination.hasMore) || paused.hasNextPage || others.length > examined.length,
-    error: paused.error ?? statuses.find(({ error }) => error)?.error,
-    retry: () => void [paused, ...statuses].forEach(({ refetch }) => void refetch()),
+    count: isKnown ? (tasks.data?.tasks.length ?? 0) + held.reduce((sum, { waits }) => sum + waits.length, 0) : undefined,
+    hasMore: lists.some(({ data }) => data?.pagination.hasMore),
+    error: gates.error ?? pauses.error,
+    retry: () => void [gates, pauses].forEach(({ refetch }) => void refetch()),
   };
 }
 
-export function useTasks(mine = true) {
+interface TaskOptions {
+  /** Without one, approvals and manual steps. */
+  kind?: 'gate' | 'pause';
+  isOn?: boolean;
+}
+
+function useTasks({ kind, isOn = true }: TaskOptions = {}) {
   return useQuery<Schemas['TaskList'], ApiError>({
-    queryKey: ['tasks', mine],
-    queryFn: () => api.get('/tasks', { mine, limit: 100 }),
+    queryKey: ['tasks', kind],
+    queryFn: () => api.get('/tasks', { mine: true, kind, limit: 100 }),
     refetchInterval: LIVE_MS,
+    enabled: isOn,
   });
 }

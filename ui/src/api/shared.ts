@@ -48,12 +48,12 @@ export function useCan(permission: Permission): boolean {
 }
 
 /** A request that changes something; everything shown is read again after it. `result` is announced. */
-export function useChange<In, Out>(change: (given: In) => Promise<Out>, done?: (out: Out) => void, result?: string | ((given: In, out: Out) => string)) {
+export function useChange<In, Out>(change: (given: In) => Promise<Out>, done?: (out: Out, given: In) => void, result?: string | ((given: In, out: Out) => string)) {
   const client = useQueryClient();
   return useMutation<Out, ApiError, In>({
     mutationFn: change,
     onSuccess: (out, given) => {
-      done?.(out);
+      done?.(out, given);
       if (result) announce(typeof result === 'string' ? result : result(given, out));
       // After `done` has left a page, what that page showed is not read again: it may be deleted.
       window.setTimeout(() => void client.invalidateQueries(), 0);

@@ -11,7 +11,7 @@ import { useDefinitionName } from '../parts/definition';
 import { ExecutionTable } from '../parts/ExecutionTable';
 import { localTime, shortId, statusName } from '../parts/words';
 
-const STATUSES = ['open', 'queued', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
+const STATUSES = ['open', 'queued', 'initializing', 'running', 'paused', 'completed', 'partial_success', 'failed', 'cancelled'];
 const DIALECTS = ['workflow', 'playbook', 'actions', 'plan'];
 const TRIGGERS = ['manual', 'schedule', 'webhook', 'api', 'workflow'];
 

@@ -1,4 +1,4 @@
-// Executions that only people can continue and that have no task: those at a gate, and those that were paused.
+// What waits for people and is no step: gates, and executions that were paused.
 import { Link } from 'wouter';
 import type { Held } from '../api/executions';
 import { useDefinitionName } from '../parts/definition';

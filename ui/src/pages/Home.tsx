@@ -1,17 +1,19 @@
 // The home page: tasks of the user, running and failed executions, the next schedules, and the health of the server.
 import { Link } from 'wouter';
-import { useServerHealth } from '../api/administration';
+import { useGauges, useReadiness, useRunnerGroups } from '../api/administration';
 import { useExecutions, useWaiting } from '../api/executions';
 import { useDeadLetters, useSchedules } from '../api/schedules';
 import { Empty, Problem, Result, Section, StatusMark, Time, Title } from '../parts/basics';
 import { ExecutionTable } from '../parts/ExecutionTable';
 import { TaskList } from '../parts/TaskList';
 import { bytes, plural } from '../parts/words';
+import { slotsText } from './administration/Workers';
 import { HeldExecutions } from './HeldExecutions';
 
 const LISTED = 8;
 
 export function Home() {
+  const initializing = useExecutions({ status: 'initializing' }, 100);
   const running = useExecutions({ status: 'running' }, 100);
   const queued = useExecutions({ status: 'queued' }, 100);
   const failed = useExecutions({ status: 'failed', since: '1d' }, 100);
@@ -22,7 +24,7 @@ export function Home() {
       <Title title="Home" />
       <div className="tiles">
         <Tile name="waiting for you" count={count} hasMore={hasMore} tone="wait" href="#waiting" />
-        <Tile name="running" count={size(running)} hasMore={running.hasNextPage} tone="busy" href="/executions?status=running" />
+        <Tile name="running" count={sum(size(running), size(initializing))} hasMore={running.hasNextPage || initializing.hasNextPage} tone="busy" href="#running" />
         <Tile name="queued" count={size(queued)} hasMore={queued.hasNextPage} href="/executions?status=queued" />
         <Tile name="failed in a day" count={size(failed)} hasMore={failed.hasNextPage} tone="bad" href="/executions?status=failed&since=1d" />
         <Tile name="dead letters" count={dead.data?.pages.reduce((sum, { items }) => sum + items.length, 0)} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
@@ -34,11 +36,13 @@ export function Home() {
             {count === 0 && !hasMore && <Empty title="Nothing waits for an answer of yours." />}
             <TaskList tasks={tasks.data?.tasks ?? []} />
             <HeldExecutions held={held} />
-            {hasMore && <Link href="/executions?status=paused">all paused executions</Link>}
+            {hasMore && <p className="faint">There are more: they are listed as these are answered.</p>}
           </Result>
         </Section>
       </div>
-      <List title="Running" found={running} href="/executions?status=running" empty="Nothing runs now." />
+      <div id="running">
+        <List title="Running" found={running} before={initializing} href="/executions?status=running" empty="Nothing runs now." />
+      </div>
       <List title="Failed in the last day" found={failed} href="/executions?status=failed&since=1d" empty="Nothing failed." />
       <div className="columns">
         <NextSchedules />
@@ -47,6 +51,9 @@ export function Home() {
     </>
   );
 }
+
+/** Undefined unless both are known. */
+const sum = (one: number | undefined, other: number | undefined) => (one === undefined || other === undefined ? undefined : one + other);
 
 const size = (found: ReturnType<typeof useExecutions>) => found.data?.pages.reduce((sum, page) => sum + page.executions.length, 0);
 
@@ -71,10 +78,26 @@ function Tile({ name, count, hasMore, tone, href }: { name: string; count: numbe
   );
 }
 
-function List({ title, found, href, empty }: { title: string; found: ReturnType<typeof useExecutions>; href: string; empty: string }) {
-  const executions = found.data?.pages.flatMap((page) => page.executions) ?? [];
+interface ListProps {
+  title: string;
+  found: ReturnType<typeof useExecutions>;
+  /** Executions in front of the list, which begin to run. */
+  before?: ReturnType<typeof useExecutions>;
+  href: string;
+  empty: string;
+}
+
+function List({ title, found, before, href, empty }: ListProps) {
+  const begin = before?.data?.pages.flatMap((page) => page.executions) ?? [];
+  const executions = [...begin, ...(found.data?.pages.flatMap((page) => page.executions) ?? [])];
+  const all = (
+    <span className="row">
+      {begin.length > 0 && <Link href="/executions?status=initializing">{begin.length} initializing</Link>}
+      <Link href={href}>all</Link>
+    </span>
+  );
   return (
-    <Section title={title} aside={<Link href={href}>all</Link>}>
+    <Section title={title} aside={all}>
       <Result of={found}>{executions.length > 0 ? <ExecutionTable executions={executions.slice(0, LISTED)} /> : <Empty title={empty} />}</Result>
     </Section>
   );
@@ -117,41 +140,68 @@ function NextSchedules() {
 }
 
 function Health() {
-  const found = useServerHealth();
-  const { isReady, reason, gauges = {} } = found.data ?? {};
-  const gauge = (name: string) => gauges[`windlass_${name}`] ?? 0;
+  const found = useReadiness();
+  const { isReady, reason } = found.data ?? {};
+  const { gauge, error } = useGauges();
   const busy = gauge('steps_in_flight');
   const slots = gauge('slots');
+  const backlog = gauge('webhook_backlog');
+  const free = gauge('disk_free_bytes');
+  const quarantined = gauge('quarantined_executions') ?? 0;
   return (
     <Section title="Server" aside={isReady !== undefined && <StatusMark status={isReady ? 'completed' : 'failed'} text={isReady ? 'ready' : 'not ready'} />}>
       <Result of={found}>
         {reason && <p className="bad-text">{reason}</p>}
-        <div className="meter" role="meter" aria-label="Slots in use" aria-valuenow={busy} aria-valuemin={0} aria-valuemax={slots}>
-          <i style={{ width: `${slots > 0 ? Math.min((busy / slots) * 100, 100) : 0}%` }} />
-        </div>
+        {error && <p className="bad-text">{error.message}</p>}
+        {busy !== undefined && slots !== undefined && (
+          <div className="meter" role="meter" aria-label="Slots in use" aria-valuenow={busy} aria-valuemin={0} aria-valuemax={slots}>
+            <i style={{ width: `${slots > 0 ? Math.min((busy / slots) * 100, 100) : 0}%` }} />
+          </div>
+        )}
         <dl className="facts">
           <dt>Slots</dt>
-          <dd>
-            {busy} of {slots} in use, {plural(gauge('queue_depth'), 'step waits', 'steps wait')} for one
-          </dd>
+          <dd>{slotsText(gauge)}</dd>
           <dt>Workers</dt>
           <dd>
-            {plural(gauge('group_workers'), 'remote worker')}, {gauge('group_waiting')} waiting and {gauge('group_claimed')} claimed calls
+            <Groups />
           </dd>
           <dt>Webhooks</dt>
-          <dd>{plural(gauge('webhook_backlog'), 'event')} to deliver</dd>
+          <dd>{backlog === undefined ? 'unknown' : `${plural(backlog, 'event')} to deliver`}</dd>
           <dt>Disk</dt>
           <dd className={gauge('disk_full') ? 'bad-text' : undefined}>
-            {bytes(gauge('disk_free_bytes'))} free{gauge('disk_full') ? ': below the reserve, nothing new is started' : ''}
+            {free === undefined ? 'unknown' : `${bytes(free)} free`}
+            {gauge('disk_full') ? ': below the reserve, nothing new is started' : ''}
           </dd>
-          {gauge('quarantined_executions') > 0 && (
+          {quarantined > 0 && (
             <>
               <dt>Quarantine</dt>
-              <dd className="bad-text">{plural(gauge('quarantined_executions'), 'execution is', 'executions are')} quarantined</dd>
+              <dd className="bad-text">{plural(quarantined, 'execution is', 'executions are')} quarantined</dd>
             </>
           )}
         </dl>
       </Result>
     </Section>
+  );
+}
+
+/** The groups of remote workers of the tenant. */
+function Groups() {
+  const { data, error } = useRunnerGroups();
+  if (error || !data) return error ? 'unknown' : null;
+  const { groups } = data;
+  if (groups.length === 0) return 'no group of remote workers';
+  return (
+    <ul className="short">
+      {groups.slice(0, LISTED).map(({ name, workers, waiting, claimed }) => (
+        <li key={name}>
+          {name}: {plural(workers, 'worker')}, {waiting} waiting and {claimed} claimed calls
+        </li>
+      ))}
+      {groups.length > LISTED && (
+        <li>
+          <Link href="/administration/workers">all {groups.length} groups</Link>
+        </li>
+      )}
+    </ul>
   );
 }

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { api, type ListedExecution } from '../api/client';
-import { type ExecutionFilter, readExecutions } from '../api/executions';
+import { type ExecutionFilter, type Selection, selectExecutions } from '../api/executions';
 import { Loading, Problem } from './basics';
 import { useDefinitionName } from './definition';
 import { Dialog } from './Dialog';
@@ -23,7 +23,8 @@ const KINDS = {
   retry: {
     title: 'Retry executions',
     status: 'failed',
-    isFit: ({ completedAt, status }: ListedExecution) => completedAt !== undefined && status !== 'completed',
+    // A retry is a new execution: the retried one stays as it was, and another retry would run its steps once more.
+    isFit: ({ completedAt, status, retriedBy }: ListedExecution) => completedAt !== undefined && status !== 'completed' && !retriedBy,
     send: (id: string) => api.post(`/executions/${id}/retry`, {}),
   },
 } as const;
@@ -36,17 +37,31 @@ interface Progress {
 export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: ExecutionFilter; chosen: ListedExecution[] | undefined; close: () => void }) {
   const { title, status, isFit, send } = KINDS[kind];
   const client = useQueryClient();
-  const [found, setFound] = useState<{ fit: ListedExecution[]; hasMore: boolean }>();
+  const [found, setFound] = useState<Selection>();
   const [error, setError] = useState<unknown>();
   const [progress, setProgress] = useState<Progress>();
   const [isOver, setOver] = useState(false);
-  const read = () => {
+  const place = useRef<string>(undefined);
+  const read = (from?: string) => {
+    place.current = from;
     setError(undefined);
-    const reading = chosen ? Promise.resolve({ found: chosen, hasMore: false }) : readExecutions({ ...filter, status: filter.status ?? status }, MOST);
-    reading.then((read) => setFound({ fit: read.found.filter(isFit), hasMore: read.hasMore })).catch(setError);
+    const reading = chosen
+      ? Promise.resolve({ fit: chosen.filter(isFit), others: chosen.filter((one) => !isFit(one)) })
+      : selectExecutions({ ...filter, status: filter.status ?? status }, isFit, MOST, from);
+    reading.then(setFound).catch(setError);
   };
   // The preview is of the moment in which the dialog was opened.
-  useEffect(read, []);
+  useEffect(() => read(), []);
+  const count = found?.fit.length ?? 0;
+  const isDone = isOver && progress !== undefined && progress.done + progress.refused.length === count;
+  // What a stop left is not in the rest: the dialog selects it again when it is opened again.
+  const rest = isDone || count === 0 ? found?.rest : undefined;
+  const continueWithRest = () => {
+    setFound(undefined);
+    setProgress(undefined);
+    setOver(false);
+    read(rest);
+  };
   const isStopped = useRef(false);
   const stop = () => (isStopped.current = true);
   useEffect(() => {
@@ -69,23 +84,26 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
     setOver(true);
     void client.invalidateQueries();
   };
-  const count = found?.fit.length ?? 0;
   return (
     <Dialog
       title={title}
       close={close}
       stop={progress && !isOver ? stop : undefined}
       actions={
-        !isOver && (
+        rest ? (
+          <button type="button" onClick={continueWithRest}>
+            Continue with the rest …
+          </button>
+        ) : isOver ? undefined : (
           <button type="button" className={kind === 'cancel' ? 'bad' : 'good'} disabled={count === 0 || progress !== undefined} onClick={() => void run()}>
             {kind === 'cancel' ? 'Cancel' : 'Retry'} {plural(count, 'execution')}
           </button>
         )
       }
     >
-      {error !== undefined && <Problem error={error} retry={read} />}
+      {error !== undefined && <Problem error={error} retry={() => read(place.current)} />}
       {!found && error === undefined && <Loading />}
-      {found && <Preview kind={kind} fit={found.fit} hasMore={found.hasMore} />}
+      {found && <Preview kind={kind} found={found} />}
       {progress && (
         <p role="status">
           {isOver && progress.done + progress.refused.length < count && 'Stopped: '}
@@ -97,17 +115,26 @@ export function Bulk({ kind, filter, chosen, close }: { kind: BulkKind; filter: 
   );
 }
 
-function Preview({ kind, fit, hasMore }: { kind: BulkKind; fit: readonly ListedExecution[]; hasMore: boolean }) {
+function Preview({ kind, found: { fit, others, rest } }: { kind: BulkKind; found: Selection }) {
+  const retried = kind === 'retry' ? others.filter(({ retriedBy }) => retriedBy).length : 0;
   const nameOf = useDefinitionName(fit);
   const names = Map.groupBy(fit, ({ workflowName, dialect }) => (workflowName ? nameOf({ name: workflowName, dialect }) : 'without a workflow'));
   const what = kind === 'cancel' ? 'will be cancelled' : 'will be retried as new executions; what completed is kept';
-  if (fit.length === 0) return <p>None of these executions can be {kind === 'cancel' ? 'cancelled: all have ended' : 'retried: none has failed'}.</p>;
+  const skipped = retried > 0 && <p>{plural(retried, 'execution was', 'executions were')} skipped: each has a retry already.</p>;
+  if (fit.length === 0)
+    return (
+      <>
+        <p>None of these executions can be {kind === 'cancel' ? 'cancelled: all have ended' : `retried: none has failed${retried > 0 ? ' and has no retry' : ''}`}.</p>
+        {skipped}
+      </>
+    );
   return (
     <>
       <p>
         <strong>{plural(fit.length, 'execution')}</strong> {what}
-        {hasMore && `. There are more than ${MOST.toLocaleString('en')}: repeat this for the rest`}.
+        {rest && `. There are more than these: the dialog continues with the rest`}.
       </p>
+      {skipped}
       <ul className="short">
         {[...names].map(([name, executions]) => (
           <li key={name}>

@@ -18,15 +18,16 @@ export function TaskList({ tasks }: { tasks: readonly Task[] }) {
 
 function TaskForm({ task }: { task: Task }) {
   const title = useId();
+  const action = task.actionId ?? '';
   return (
     <div className="answer" role="group" aria-labelledby={title}>
-      <strong id={title}>{withoutColours(text(task.message)) || (task.kind === 'approval' ? 'Approval' : `Complete ${task.actionId}`)}</strong>
+      <strong id={title}>{withoutColours(text(task.message)) || (task.kind === 'approval' ? 'Approval' : `Complete ${action}`)}</strong>
       <p className="faint">
         <Link href={`/executions/${task.executionId}`} data-row>
           {task.workflowName ?? 'execution'}
         </Link>
         {' · '}
-        {task.actionId}
+        {action}
         {task.approvers.length > 0 && ` · for ${task.approvers.join(', ')}`}
         {' · asked '}
         <Time at={task.since} />
@@ -37,7 +38,7 @@ function TaskForm({ task }: { task: Task }) {
           </>
         )}
       </p>
-      <AnswerForm execution={task.executionId} action={task.actionId} kind={task.kind} />
+      <AnswerForm execution={task.executionId} action={action} kind={task.kind === 'manual' ? 'manual' : 'approval'} />
     </div>
   );
 }

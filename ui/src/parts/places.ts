@@ -18,7 +18,7 @@ export const PLACES: readonly Place[] = [
   { key: 'c', path: '/actions', name: 'Actions', icon: 'bolt' },
   { key: 's', path: '/schedules', name: 'Schedules', icon: 'clock' },
   { key: 'd', path: '/dead-letters', name: 'Dead letters', icon: 'letter' },
-  { key: 'a', path: '/administration', name: 'Administration', icon: 'gear', needs: 'administer' },
+  { key: 'a', path: '/administration', name: 'Administration', icon: 'gear' },
 ];
 
 export const isAt = (location: string, path: string): boolean => (path === '/' ? location === '/' : location === path || location.startsWith(`${path}/`));

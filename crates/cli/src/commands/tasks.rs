@@ -1,4 +1,4 @@
-//! `windlass tasks`: approvals and manual steps that wait for people.
+//! `windlass tasks`: approvals, manual steps, gates and held executions that wait for people.
 
 use super::report::print_json;
 use crate::api::{ApiTarget, Client, Need};
@@ -21,8 +21,8 @@ pub struct Tasks {
     /// Only tasks that name you, one of your roles, or no one
     #[arg(long)]
     mine: bool,
-    /// Only tasks of this kind
-    #[arg(long, value_parser = ["approval", "manual"])]
+    /// Only tasks of this kind; without one, approvals and manual steps
+    #[arg(long, value_parser = ["approval", "manual", "gate", "pause"])]
     kind: Option<String>,
     /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t = 20)]

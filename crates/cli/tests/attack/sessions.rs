@@ -29,6 +29,11 @@ fn link(stage: &Stage, token: &str, tenant: &str) -> String {
     made["path"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
 }
 
+/// The name of the cookie has the port of the server.
+fn cookie_name(stage: &Stage) -> String {
+    format!("windlass_session_{}", stage.server.url().rsplit_once(':').unwrap().1)
+}
+
 /// The token in the cookie that a code is exchanged for.
 fn redeem(stage: &Stage, code: &str) -> Result<String, (StatusCode, Value)> {
     let request = stage.server.bare(Method::POST, "/api/v1/session").json(&json!({ "code": code }));
@@ -36,8 +41,8 @@ fn redeem(stage: &Stage, code: &str) -> Result<String, (StatusCode, Value)> {
     let cookie = answer.headers().get(SET_COOKIE).map(|cookie| cookie.to_str().unwrap().to_owned());
     match (cookie, read_answer(answer)) {
         (Some(cookie), (StatusCode::OK, _)) => {
-            let value = cookie.strip_prefix("windlass_session=").unwrap().split(';').next().unwrap();
-            Ok(value.to_owned())
+            let value = cookie.strip_prefix(&format!("{}=", cookie_name(stage))).unwrap();
+            Ok(value.split(';').next().unwrap().to_owned())
         }
         (_, refused) => Err(refused),
     }
@@ -133,13 +138,14 @@ fn signing_out_removes_the_cookie_of_a_session_that_has_ended() {
     let open = session(&stage, &ann.text, "default");
     let sign_out = |token: &str, site: &'static str| {
         let request = stage.server.bare(Method::DELETE, "/api/v1/session");
-        let request = request.header("Cookie", format!("windlass_session={token}"));
+        let name = cookie_name(&stage);
+        let request = request.header("Cookie", format!("{name}={token}"));
         let answer = request.header("Sec-Fetch-Site", site).send().unwrap();
         let cookie = answer.headers().get(SET_COOKIE).map(|cookie| cookie.to_str().unwrap().to_owned());
         (
             answer.status(),
             cookie
-                .is_some_and(|cookie| cookie.contains("windlass_session=; ") && cookie.contains("Max-Age=0")),
+                .is_some_and(|cookie| cookie.contains(&format!("{name}=; ")) && cookie.contains("Max-Age=0")),
         )
     };
     assert_eq!(sign_out(&open, "same-origin"), (StatusCode::NO_CONTENT, true));
@@ -147,4 +153,42 @@ fn signing_out_removes_the_cookie_of_a_session_that_has_ended() {
     revoke(&stage, &ann.id);
     assert_eq!(sign_out(&ended, "same-site"), (StatusCode::UNAUTHORIZED, false), "a page of another origin");
     assert_eq!(sign_out(&ended, "same-origin"), (StatusCode::UNAUTHORIZED, true));
+}
+
+#[test]
+fn a_preview_of_a_link_names_both_users_and_leaves_the_link_unused() {
+    let stage = Stage::new();
+    let ann = token(&stage, &json!({ "name": "ann", "role": "admin" }));
+    let bob = token(&stage, &json!({ "name": "bob", "role": "viewer" }));
+    let code = link(&stage, &ann.text, "default");
+    let preview = |code: &str, cookie: Option<&str>| {
+        let request = stage.server.bare(Method::POST, "/api/v1/session/preview");
+        let request = request.header("Sec-Fetch-Site", "same-origin").json(&json!({ "code": code }));
+        let cookie = cookie.map(|token| format!("{}={token}", cookie_name(&stage)));
+        let request = cookie.into_iter().fold(request, |request, cookie| request.header("Cookie", cookie));
+        read_answer(request.send().unwrap())
+    };
+    let (status, found) = preview(&code, Some(&bob.text));
+    assert_eq!(
+        (status, &found["link"]["id"], &found["current"]["id"]),
+        (StatusCode::OK, &json!(ann.id), &json!(bob.id))
+    );
+    assert_eq!(preview(&code, None).1["current"], Value::Null);
+    assert!(redeem(&stage, &code).is_ok());
+    assert_eq!(preview(&code, None).0, StatusCode::UNAUTHORIZED, "it was used");
+    let revoked = link(&stage, &ann.text, "default");
+    revoke(&stage, &ann.id);
+    assert_eq!(preview(&revoked, None).0, StatusCode::UNAUTHORIZED);
+}
+
+#[test]
+fn a_token_of_a_worker_begins_no_session() {
+    let stage = Stage::new();
+    let worker = token(&stage, &json!({ "name": "crane", "role": "worker", "group": "cranes" }));
+    let request = stage.server.bare(Method::POST, "/api/v1/session").json(&json!({ "token": worker.text }));
+    let answer = request.send().unwrap();
+    assert!(answer.headers().get(SET_COOKIE).is_none());
+    let (status, refused) = read_answer(answer);
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("role `worker`"), "{refused}");
 }

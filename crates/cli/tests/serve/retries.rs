@@ -239,3 +239,38 @@ workflow:
     let looped = get(&server, answer["executionId"].as_str().unwrap(), "");
     assert_eq!(looped["nodeExecutions"][0]["output"]["failed"], json!(1), "{looped}");
 }
+
+#[test]
+fn lists_name_the_newest_retry_of_an_execution_and_filter_by_it() {
+    let failed = failed();
+    let listed = |query: &str| {
+        let (status, page) =
+            read_answer(failed.server.get(&format!("/api/v1/executions?status=failed{query}")));
+        assert_eq!(status.as_u16(), 200, "{page}");
+        let rows = page["executions"].as_array().unwrap().iter();
+        rows.map(|row| (row["executionId"].clone(), row["retriedBy"].clone())).collect::<Vec<_>>()
+    };
+    let id = json!(failed.id);
+    assert_eq!(listed("&retried=false"), [(id.clone(), Value::Null)]);
+    let retry = |id: &Value| {
+        let (status, answer) = retry(&failed.server, id.as_str().unwrap(), &json!({}));
+        assert_eq!(status, 202, "{answer}");
+        let new = answer["executionId"].clone();
+        until(&failed.server, new.as_str().unwrap(), "failed");
+        new
+    };
+    let first = retry(&id);
+    let second = retry(&id);
+    let third = retry(&second);
+    assert_eq!(
+        listed(""),
+        [
+            (third.clone(), Value::Null),
+            (second.clone(), third.clone()),
+            (first.clone(), Value::Null),
+            (id.clone(), second.clone())
+        ]
+    );
+    assert_eq!(listed("&retried=false"), [(third.clone(), Value::Null), (first, Value::Null)]);
+    assert_eq!(listed("&retried=true"), [(second.clone(), third), (id, second)]);
+}

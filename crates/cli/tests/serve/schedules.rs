@@ -170,6 +170,42 @@ fn schedules_are_patched_replaced_paused_listed_and_deleted() {
 }
 
 #[test]
+fn a_change_that_was_made_from_another_revision_is_refused() {
+    let place = Place::new();
+    let server = place.serve();
+    let path = format!("/api/v1/schedules/{}", create(&server, &shell("one", "true")));
+    let tag = || {
+        let answer = server.get(&path);
+        let tag = answer.headers()["etag"].to_str().unwrap().to_owned();
+        assert_eq!(tag, format!("\"{}\"", read_answer(answer).1["revision"]));
+        tag
+    };
+    let change = |method: Method, body: &Value, tag: &str| {
+        let request = server.request(method, &path).header("If-Match", tag).json(body);
+        let answer = request.send().unwrap();
+        let tag = answer.headers().get("etag").map(|tag| tag.to_str().unwrap().to_owned());
+        let (status, body) = read_answer(answer);
+        (status.as_u16(), tag, body)
+    };
+    let first = tag();
+    let (status, second, body) = change(Method::PUT, &shell("two", "true"), &first);
+    assert_eq!((status, &body["name"]), (200, &json!("two")), "{body}");
+    assert_eq!(second.as_deref(), Some(&*tag()));
+    for (method, body) in
+        [(Method::PUT, shell("three", "true")), (Method::PATCH, json!({ "timezone": "UTC" }))]
+    {
+        let (status, _, refused) = change(method, &body, &first);
+        assert_eq!((status, &refused["error"]["code"]), (412, &json!("PRECONDITION_FAILED")), "{refused}");
+    }
+    assert_eq!(get(&server, &path)["name"], "two");
+    let (status, ..) = change(Method::PATCH, &json!({ "timezone": "Europe/Berlin" }), &tag());
+    assert_eq!(status, 200);
+    assert_eq!(change(Method::PATCH, &json!({ "name": "four" }), "*").0, 200);
+    let (status, _, refused) = change(Method::PATCH, &json!({ "name": "five" }), "W/x");
+    assert_eq!((status, &refused["error"]["details"][0]["path"]), (400, &json!("If-Match")), "{refused}");
+}
+
+#[test]
 fn sch_05_sch_13_sch_19_a_triggered_program_runs_with_its_arguments_as_they_are() {
     let place = Place::new();
     let server = place.serve();

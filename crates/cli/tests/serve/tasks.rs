@@ -1,7 +1,7 @@
 //! The list of what waits for people.
 
 use crate::people::{Person, person};
-use crate::rig::{Place, Server, read_answer};
+use crate::rig::{Place, Server, read_answer, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -95,19 +95,26 @@ fn a_tenant_sees_no_task_of_another_and_bad_filters_are_refused() {
     let server = place.serve();
     let ann = person(&server, "ann", "member", &[]);
     ann.start(&server, &server.define(&asks("open", &[])));
+    let gated = server.define(GATED);
+    let [held, _] = [(); 2].map(|()| begin(&ann, &server, &gated));
+    server.post(&format!("/api/v1/executions/{held}/pause"), &json!({}));
+    until("two gates", || (tasks(&ann, &server, "&kind=gate").len() == 2).then_some(()));
+    assert_eq!(tasks(&ann, &server, "&kind=pause"), [held]);
     let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "other" }));
     let (_, made) = server.post(
         "/api/v1/tokens",
         &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"].as_str().unwrap() }),
     );
     let eve = Person { id: String::new(), token: made["token"].as_str().unwrap().to_owned() };
-    assert!(tasks(&eve, &server, "").is_empty());
+    for kind in ["", "&kind=gate", "&kind=pause"] {
+        assert!(tasks(&eve, &server, kind).is_empty());
+    }
     let cursor = ann.get(&server, "/api/v1/tasks")["pagination"]["cursor"].clone();
     assert_eq!(cursor, Value::Null);
     for (query, path) in [
         ("limit=0", "limit"),
         ("cursor=abc", "cursor"),
-        ("kind=gate", "kind"),
+        ("kind=door", "kind"),
         ("workflowId=x", "workflowId"),
         ("executionId=x", "executionId"),
         ("mine=maybe", "mine"),
@@ -116,4 +123,65 @@ fn a_tenant_sees_no_task_of_another_and_bad_filters_are_refused() {
         assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
         assert_eq!(refused["error"]["details"][0]["path"], path, "{refused}");
     }
+}
+
+/// One branch runs, and another one waits at a gate.
+const GATED: &str = r#"
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: gated}
+workflow:
+  - step: begin
+    tool: {kind: noop}
+    next: {spec: {mode: inclusive}, arcs: [{step: runs}, {step: deploy}]}
+  - step: runs
+    tool: {kind: shell, command: sleep 600}
+  - step: deploy
+    spec: {policy: {admit: {rules: [{when: "{{ ctx.window == 'open' }}", then: {allow: true}}, {else: {then: {allow: false}}}]}}}
+    tool: {kind: noop}
+"#;
+
+fn begin(who: &Person, server: &Server, workflow: &str) -> String {
+    let path = format!("/api/v1/workflows/{workflow}/execute");
+    let (status, started) = who.send(server, Method::POST, &path, &json!({}));
+    assert_eq!(status, StatusCode::ACCEPTED, "{started}");
+    started["executionId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn gates_beside_running_branches_and_held_executions_are_listed_by_kind() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = person(&server, "ann", "member", &[]);
+    let viewer = person(&server, "vic", "viewer", &[]);
+    let workflow = server.define(GATED);
+    let ids: Vec<String> = (0..3).map(|_| begin(&ann, &server, &workflow)).collect();
+    until("three gates", || (tasks(&ann, &server, "&kind=gate").len() == 3).then_some(()));
+    assert_eq!(tasks(&ann, &server, "&kind=gate"), ids, "over pages");
+    let status = ann.get(&server, &format!("/api/v1/executions/{}/status", ids[0]));
+    assert_eq!(status["status"], "running", "{status}");
+    assert!(tasks(&ann, &server, "").is_empty(), "without a kind, only steps are listed");
+    assert!(tasks(&viewer, &server, "&kind=gate&mine=true").is_empty());
+    assert_eq!(tasks(&viewer, &server, &format!("&kind=gate&executionId={}", ids[1])), [ids[1].clone()]);
+    let gate = &ann.get(&server, "/api/v1/tasks?kind=gate&limit=1")["tasks"][0];
+    let shown = &status["waitingFor"][0];
+    assert_eq!((&gate["waiting"], &gate["actionId"]), (shown, &json!("deploy")), "{gate}");
+    assert!(gate["since"].is_string(), "{gate}");
+
+    let pause = format!("/api/v1/executions/{}/pause", ids[1]);
+    ann.send(&server, Method::POST, &pause, &json!({ "reason": "fog" }));
+    let paused = &ann.get(&server, "/api/v1/tasks?kind=pause&mine=true")["tasks"][0];
+    assert_eq!(
+        (&paused["executionId"], &paused["actionId"], &paused["waiting"]["reason"], &paused["waiting"]["by"]),
+        (&json!(ids[1]), &Value::Null, &json!("fog"), &json!(ann.id)),
+        "{paused}"
+    );
+    let patch = format!("/api/v1/executions/{}/context", ids[0]);
+    ann.send(&server, Method::PATCH, &patch, &json!({ "window": "open" }));
+    assert_eq!(tasks(&ann, &server, "&kind=gate"), ids[1..]);
+    server.kill();
+    let server = place.serve();
+    assert_eq!(tasks(&ann, &server, "&kind=gate"), ids[1..], "after a crash, too");
+    ann.send(&server, Method::POST, &format!("/api/v1/executions/{}/resume", ids[1]), &json!({}));
+    assert!(tasks(&ann, &server, "&kind=pause").is_empty());
 }

@@ -190,7 +190,7 @@ fn begin_again(id: ExecutionId, retry: &Retry, mut past: Past, now: Millis) -> R
     }
     let parent = retry.parent.as_ref().map_or(retry.of, |parent| parent.execution);
     let (parent, trigger) = (Some(parent), retry.trigger.clone().into());
-    let origin = Arc::new(Origin { parent, trigger, key: None, ..origin });
+    let origin = Arc::new(Origin { parent, retry_of: Some(retry.of), trigger, key: None, ..origin });
     let creation = Creation { origin, net: net.digest(), inputs, at: now };
     let new = NewExecution { id, inputs: retry.inputs.clone(), parent: retry.parent.clone() };
     Ok(Forking { creation, of: retry.of, plan: Some(plan), net, new })

@@ -1,4 +1,5 @@
 //! The cookie of the web page, which holds a token or a JWT. A script cannot read it, and other sites cannot use it.
+//! Browsers send a cookie to every port of its host, so its name has the port: servers on one host keep their own sessions.
 
 use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -19,7 +20,21 @@ pub(crate) fn is_present(headers: &HeaderMap) -> bool {
 fn value(headers: &HeaderMap) -> Option<&str> {
     let pairs = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let pairs = pairs.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, value)| *name == NAME && !value.is_empty()).map(|(_, value)| value).next()
+    let own = name(headers);
+    pairs.filter(|(name, value)| *name == own && !value.is_empty()).map(|(_, value)| value).next()
+}
+
+/// Returns the name of the cookie at the address that the browser uses: with its port, if the address has one.
+fn name(headers: &HeaderMap) -> String {
+    let port = text(headers, HOST).and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(port) => format!("{NAME}_{port}"),
+        None => NAME.to_owned(),
+    }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Returns whether the request comes from the page. `SameSite=Strict` keeps the cookie from other sites, but a service
@@ -36,16 +51,18 @@ fn is_from_page(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 fn has_own_origin(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let origin = text(ORIGIN).and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    origin.is_some() && origin == text(HOST)
+    let origin = text(headers, ORIGIN).and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    origin.is_some() && origin == text(headers, HOST)
 }
 
-/// Returns the header that sets the cookie for a session, or removes it.
-pub(crate) fn set(token: Option<&str>, seconds: i64, is_encrypted: bool) -> HeaderValue {
+/// Returns the header that sets the cookie for a session, or removes it. A browser that reaches the server through a proxy
+/// with TLS reports that in the origin of its request.
+pub(crate) fn set(request: &HeaderMap, token: Option<&str>, seconds: i64, is_encrypted: bool) -> HeaderValue {
     let (token, seconds) = token.map_or(("", 0), |token| (token, seconds));
-    let secure = if is_encrypted { "; Secure" } else { "" };
-    let text = format!("{NAME}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let is_encrypted =
+        is_encrypted || text(request, ORIGIN).is_some_and(|origin| origin.starts_with("https://"));
+    let (name, secure) = (name(request), if is_encrypted { "; Secure" } else { "" });
+    let text = format!("{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     let mut value = HeaderValue::from_str(&text).expect("tokens are visible characters");
     value.set_sensitive(true);
     value
@@ -59,7 +76,41 @@ mod tests {
         let pairs = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        pairs.chain([(COOKIE, HeaderValue::from_static("other=1; windlass_session=wdl_x"))]).collect()
+        let cookies =
+            "other=1; windlass_session=wdl_x; windlass_session_70=wdl_y; windlass_session_443x=wdl_z";
+        pairs.chain([(COOKIE, HeaderValue::from_static(cookies))]).collect()
+    }
+
+    #[test]
+    fn the_cookie_is_that_of_the_port_of_the_server() {
+        let found = |host: &'static str| {
+            let headers = request(&[("host", host)]);
+            token(&Method::GET, &headers).map(str::to_owned)
+        };
+        assert_eq!(found("a:70").as_deref(), Some("wdl_y"));
+        assert_eq!(found("[::1]:70").as_deref(), Some("wdl_y"));
+        assert_eq!(found("a:71"), None, "the session of another server");
+        for host in ["a", "[::1]", "a:", "a:443x"] {
+            assert_eq!(found(host).as_deref(), Some("wdl_x"), "{host}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_named_by_the_port_and_secure_behind_a_proxy_with_tls() {
+        let made = |headers: &[(&'static str, &'static str)], is_encrypted| {
+            let value = set(&request(headers), Some("wdl_x"), 60, is_encrypted);
+            let text = value.to_str().unwrap().to_owned();
+            (text.split('=').next().unwrap().to_owned(), text.ends_with("; Secure"))
+        };
+        assert_eq!(
+            made(&[("host", "a:70"), ("origin", "http://a:70")], false),
+            ("windlass_session_70".to_owned(), false)
+        );
+        assert_eq!(
+            made(&[("host", "a"), ("origin", "https://a")], false),
+            ("windlass_session".to_owned(), true)
+        );
+        assert_eq!(made(&[("host", "a:70")], true), ("windlass_session_70".to_owned(), true));
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl SignInCodes {
         Ok(token)
     }
 
+    /// Returns the caller who requested a code, which stays unused.
+    pub(crate) fn look_up(&self, code: &str, now: Millis) -> Option<Caller> {
+        let digest = Token::read(code)?.digest();
+        let codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.iter().find(|code| code.digest == digest && now < code.until).map(|code| code.caller.clone())
+    }
+
     /// Uses a code up, and returns the caller who requested it.
     pub(crate) fn redeem(&self, code: &str, now: Millis) -> Option<Caller> {
         let digest = Token::read(code)?.digest();
@@ -71,8 +78,11 @@ mod tests {
         let code = codes.issue(caller("a", "ann"), start).unwrap();
         assert_eq!(codes.redeem("wdl_", start), None);
         assert_eq!(codes.redeem(code.text(), late), None);
+        assert_eq!((codes.look_up(code.text(), late), codes.look_up("wdl_", start)), (None, None));
+        assert_eq!(codes.look_up(code.text(), start), Some(caller("a", "ann")));
         assert_eq!(codes.redeem(code.text(), start), Some(caller("a", "ann")));
         assert_eq!(codes.redeem(code.text(), start), None);
+        assert_eq!(codes.look_up(code.text(), start), None);
     }
 
     #[test]

@@ -43,6 +43,21 @@ pub(crate) struct NewSession {
     token: Option<String>,
 }
 
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignInCode {
+    /// The code of a sign-in link
+    code: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SignInPreview {
+    /// The user whom the link signs in
+    link: Me,
+    /// The user of the request; null without a session
+    current: Option<Me>,
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SignInLink {
@@ -52,7 +67,10 @@ pub(crate) struct SignInLink {
 }
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(sign_in, sign_out)).routes(routes!(create_link))
+    OpenApiRouter::new()
+        .routes(routes!(sign_in, sign_out))
+        .routes(routes!(create_link))
+        .routes(routes!(preview_link))
 }
 
 /// Sign a browser in
@@ -63,6 +81,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
         Refusals, BodyRefusals))]
 async fn sign_in(
     State(app): State<Arc<App>>,
+    headers: HeaderMap,
     JsonBody(request): JsonBody<NewSession>,
 ) -> Result<(HeaderMap, Json<Me>), Problem> {
     let token = match (request.code, request.token) {
@@ -71,17 +90,46 @@ async fn sign_in(
         _ => return Err(Problem::bad_request("the body must have either `code` or `token`")),
     };
     let caller = Caller::from_token(&app, &token).await?;
+    if !caller.role.may(Permission::View) {
+        let role = caller.role.name();
+        return Err(Problem::forbidden(format!(
+            "the role `{role}` may not read what the page shows; sign in with a token of another role"
+        )));
+    }
     let kept = caller.ends_at(&app).map_or(KEPT_MS, |end| end.since(now()));
     let seconds = i64::try_from(kept / 1_000).unwrap_or(i64::MAX);
-    Ok((cookie_header(&app, Some(&token), seconds), Json(Me::of(&app, &caller))))
+    Ok((cookie_header(&app, &headers, Some(&token), seconds), Json(Me::of(&app, &caller))))
+}
+
+fn unknown_code() -> Problem {
+    Problem::unauthenticated("the link was used before or has expired; `windlass page` prints a new one")
+}
+
+/// Preview a sign-in link
+///
+/// Returns the user whom the link signs in and the user who is signed in, so that a page can ask before it replaces a session.
+/// The link stays unused.
+#[utoipa::path(post, path = "/api/v1/session/preview", tag = "session", request_body = SignInCode,
+    responses((status = 200, body = SignInPreview), Refusals, BodyRefusals))]
+async fn preview_link(
+    State(app): State<Arc<App>>,
+    caller: Result<Caller, Problem>,
+    JsonBody(request): JsonBody<SignInCode>,
+) -> Result<Json<SignInPreview>, Problem> {
+    let of_link = app.sign_in_codes.look_up(&request.code, now()).ok_or_else(unknown_code)?;
+    of_link.check_credential(&app)?;
+    let current = match caller {
+        Ok(caller) => Some(Me::of(&app, &caller)),
+        // A session that has ended, or whose user may do nothing, is not worth a question.
+        Err(problem) if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&problem.status()) => None,
+        Err(problem) => return Err(problem),
+    };
+    Ok(Json(SignInPreview { link: Me::of(&app, &of_link), current }))
 }
 
 /// Uses up the code of a link, and returns the token of the new session.
 async fn redeem(app: &App, code: &str) -> Result<String, Problem> {
-    let wrong = || {
-        Problem::unauthenticated("the link was used before or has expired; `windlass page` prints a new one")
-    };
-    let caller = app.sign_in_codes.redeem(code, now()).ok_or_else(wrong)?;
+    let caller = app.sign_in_codes.redeem(code, now()).ok_or_else(unknown_code)?;
     // The credential may have been revoked after it asked for the link.
     caller.check_credential(app)?;
     let token = Token::random().map_err(Problem::internal)?;
@@ -157,10 +205,10 @@ async fn sign_out(
     let has_ended = |problem: &Problem| problem.status() == StatusCode::UNAUTHORIZED;
     let caller = caller.map_err(|problem| {
         let is_removed = has_ended(&problem) && cookie::token(&method, &headers).is_some();
-        (if is_removed { cookie_header(&app, None, 0) } else { HeaderMap::new() }, problem)
+        (if is_removed { cookie_header(&app, &headers, None, 0) } else { HeaderMap::new() }, problem)
     })?;
     end_session(&app, &caller).await.map_err(|problem| (HeaderMap::new(), problem))?;
-    Ok((StatusCode::NO_CONTENT, cookie_header(&app, None, 0)))
+    Ok((StatusCode::NO_CONTENT, cookie_header(&app, &headers, None, 0)))
 }
 
 /// Ends the session that the caller signs out of, if a link began it.
@@ -195,7 +243,7 @@ pub(crate) fn sign_in_path(app: &App, caller: Caller) -> Result<String, Problem>
     Ok(format!("/sign-in#{}", code.text()))
 }
 
-fn cookie_header(app: &App, token: Option<&str>, seconds: i64) -> HeaderMap {
-    let value: HeaderValue = cookie::set(token, seconds, app.settings.tls.is_some());
+fn cookie_header(app: &App, request: &HeaderMap, token: Option<&str>, seconds: i64) -> HeaderMap {
+    let value: HeaderValue = cookie::set(request, token, seconds, app.settings.tls.is_some());
     HeaderMap::from_iter([(SET_COOKIE, value)])
 }

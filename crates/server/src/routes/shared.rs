@@ -1,7 +1,9 @@
 //! Responses and checks that several routes share.
 
 use crate::problem::{Problem, Refused};
+use axum::http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
+use std::str::FromStr;
 use std::time::Duration;
 use tokio::time::Instant;
 use utoipa::IntoResponses;
@@ -66,6 +68,24 @@ pub(crate) fn wait_until(wait_ms: Option<u64>) -> Result<Instant, Problem> {
         true => Err(Problem::invalid("waitMs", format!("must be at most {WAIT_MAX_MS}"))),
         false => Ok(Instant::now() + Duration::from_millis(wait_ms)),
     }
+}
+
+/// Returns a number as an entity tag, with which `If-Match` is compared.
+pub(crate) fn tagged(number: u64) -> HeaderMap {
+    let tag = HeaderValue::from_str(&format!("\"{number}\"")).expect("digits are a valid header value");
+    HeaderMap::from_iter([(header::ETAG, tag)])
+}
+
+/// Returns the number in `If-Match`; without the header, or with `*`, any number fits. `what` names it for the message.
+pub(crate) fn parse_if_match<N: FromStr>(headers: &HeaderMap, what: &str) -> Result<Option<N>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let bad = || Problem::invalid("If-Match", format!("must be the ETag of a {what}, as in \"3\", or *"));
+    let text = value.to_str().map_err(|_| bad())?.trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or_else(bad)?;
+    digits.parse().map(Some).map_err(|_| bad())
 }
 
 /// Checks a name chosen by a user: bounded in length, without control characters. Returns it without surrounding spaces.

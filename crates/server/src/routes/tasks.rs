@@ -1,4 +1,7 @@
-//! `GET /api/v1/tasks`: approvals and manual steps of every dialect that wait for people.
+//! `GET /api/v1/tasks`: what waits for people in executions of every dialect: approvals, manual steps, gates, and the release
+//! of held executions.
+
+mod holds;
 
 use super::paging::{Paged, Pagination};
 use super::shared::Refusals;
@@ -20,8 +23,8 @@ use utoipa_axum::routes;
 use windlass_artifact::key;
 use windlass_kernel::net::Work;
 use windlass_kernel::{ExecutionId, Need, Net, RunId, RunState};
-use windlass_store::{Reader as _, StoreError, StoredTask, TaskQuery, Tasks as _};
-use windlass_views::{execution_id, label, reference, time, workflow_id};
+use windlass_store::{ListedExecution, Reader as _, StoreError, StoredTask, TaskQuery, Tasks as _};
+use windlass_views::{Waiting, execution_id, label, reference, time, workflow_id};
 
 const LIST: Paged = Paged { name: "tasks", usual: 20, most: 100 };
 /// Maximum number of tasks that one request reads. With filters, a page may have fewer entries than its limit and still
@@ -34,6 +37,7 @@ const SCANNED_MAX: usize = 1_000;
 pub(crate) struct TaskFilter {
     /// Only tasks that name you, one of your roles, or no one.
     mine: Option<bool>,
+    /// Only tasks of this kind; without one, approvals and manual steps.
     #[param(inline)]
     kind: Option<TaskKind>,
     workflow_id: Option<String>,
@@ -49,6 +53,10 @@ pub(crate) enum TaskKind {
     Approval,
     /// A person confirms the end of a step.
     Manual,
+    /// A token waits at the gate of a step until the context opens it.
+    Gate,
+    /// A user paused the execution.
+    Pause,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,8 +74,8 @@ pub(crate) struct Task {
     workflow_id: Option<String>,
     workflow_name: Option<String>,
     dialect: Option<String>,
-    /// The name of the step in the path of the signal, with the iteration in a loop
-    action_id: String,
+    /// The name of the step in the path of the signal, with the iteration in a loop; of a gate its node; null for a pause
+    action_id: Option<String>,
     kind: TaskKind,
     /// The question of an approval; a reference if it is very long
     message: Option<Value>,
@@ -85,6 +93,10 @@ pub(crate) struct Task {
     held: bool,
     /// The command that answers
     command: String,
+    /// Of a gate or a pause: the entry of `waitingFor` in the view of the execution; a pause that 256 records follow has no reason here
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    waiting: Option<Waiting>,
 }
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
@@ -93,7 +105,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 
 /// List tasks that wait for people
 ///
-/// Approvals and manual steps of all executions of the tenant. A page may have fewer entries than its limit; only the last one
+/// Approvals and manual steps of all executions of the tenant; with `kind`, gates or held executions. A page may have fewer entries than its limit; only the last one
 /// has no cursor. Completion tokens are in the view of the execution.
 #[utoipa::path(get, path = "/api/v1/tasks", tag = "tasks", security(("bearer" = [])), params(TaskFilter),
     responses((status = 200, body = TaskList), Refusals))]
@@ -105,7 +117,12 @@ async fn list_tasks(
     caller.may(Permission::View)?;
     let wanted = ParsedTaskFilter::of(&caller, &filter)?;
     let (readers, histories) = (app.readers.of(&caller.tenant), app.histories.clone());
-    let list = readers.read(move |reader| wanted.list(reader, &histories)).await?;
+    let list = readers.read(move |reader| match wanted.kind {
+        None | Some(TaskKind::Approval | TaskKind::Manual) => wanted.list(reader, &histories),
+        Some(TaskKind::Gate) => wanted.list_gates(reader, &histories),
+        Some(TaskKind::Pause) => wanted.list_pauses(reader),
+    });
+    let list = list.await?;
     Ok(Json(list))
 }
 
@@ -117,7 +134,31 @@ struct ParsedTaskFilter {
     workflow: Option<u128>,
     execution: Option<ExecutionId>,
     limit: usize,
-    after: Option<(ExecutionId, RunId)>,
+    after: Option<TaskPlace>,
+}
+
+/// The place of a task in its list: after the number of a step-run, or the step and the token at a gate.
+#[derive(Debug, Clone, Copy)]
+struct TaskPlace {
+    execution: ExecutionId,
+    first: u64,
+    second: u64,
+}
+
+impl TaskPlace {
+    fn parse(text: &str) -> Option<TaskPlace> {
+        let mut parts = text.split('.');
+        let execution = ExecutionId(u128::from_str_radix(parts.next()?, 16).ok()?);
+        let mut number = || parts.next().map_or(Some(0), |part| part.parse().ok());
+        let (first, second) = (number()?, number()?);
+        parts.next().is_none().then_some(TaskPlace { execution, first, second })
+    }
+}
+
+impl std::fmt::Display for TaskPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}.{}.{}", self.execution.0, self.first, self.second)
+    }
 }
 
 impl ParsedTaskFilter {
@@ -132,43 +173,61 @@ impl ParsedTaskFilter {
             workflow: workflow.map_err(|_| bad("workflowId", "a workflow"))?.map(|id| id.0),
             execution: execution.map_err(|_| bad("executionId", "an execution"))?,
             limit: LIST.limit(filter.limit)?,
-            after: LIST.place(filter.cursor.as_deref(), parse_place)?,
+            after: LIST.place(filter.cursor.as_deref(), TaskPlace::parse)?,
         })
     }
 
     fn list(&self, reader: &mut DatabaseReader, histories: &Histories) -> Result<TaskList, Problem> {
-        if let Some((execution, _)) = self.after
-            && reader.load(execution)?.is_none_or(|stored| stored.origin.tenant != self.caller.tenant)
+        let page = |reader: &mut DatabaseReader, after: Option<TaskPlace>| {
+            let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
+            let after = after.map(|place| (place.execution, RunId(place.first)));
+            reader.tasks(&TaskQuery { tenant, execution, after, limit: LIST.most })
+        };
+        let place = |found: &StoredTask| TaskPlace {
+            execution: found.execution.execution,
+            first: found.run.0,
+            second: 0,
+        };
+        self.fill(reader, page, place, |reader, found| self.task(reader, histories, found))
+    }
+
+    /// Fills one page of tasks: reads stored ones by `page`, each with its `place`, and makes entries of those that are
+    /// wanted.
+    fn fill<T>(
+        &self,
+        reader: &mut DatabaseReader,
+        page: impl Fn(&mut DatabaseReader, Option<TaskPlace>) -> Result<Vec<T>, StoreError>,
+        place: impl Fn(&T) -> TaskPlace,
+        mut task: impl FnMut(&mut DatabaseReader, &T) -> Result<Option<Task>, Problem>,
+    ) -> Result<TaskList, Problem> {
+        if let Some(after) = self.after
+            && reader.load(after.execution)?.is_none_or(|stored| stored.origin.tenant != self.caller.tenant)
         {
             return Err(Paged::refuses());
         }
         let (mut tasks, mut after, mut scanned) = (Vec::new(), self.after, 0);
         loop {
-            let page = self.page(reader, after)?;
-            let is_last = page.len() < LIST.most;
-            scanned += page.len();
-            for (place, found) in page.iter().enumerate() {
-                after = Some((found.execution.execution, found.run));
-                tasks.extend(self.task(reader, histories, found)?);
-                let has_more = !is_last || place + 1 < page.len();
+            let found = page(reader, after)?;
+            let is_last = found.len() < LIST.most;
+            scanned += found.len();
+            for (number, one) in found.iter().enumerate() {
+                after = Some(place(one));
+                tasks.extend(task(reader, one)?);
+                let has_more = !is_last || number + 1 < found.len();
                 if tasks.len() == self.limit && has_more {
-                    return Ok(TaskList { tasks, pagination: LIST.next(after.map(format_place)) });
+                    return Ok(TaskList { tasks, pagination: LIST.next(after) });
                 }
             }
             if is_last || scanned >= SCANNED_MAX {
-                let next = after.filter(|_| !is_last).map(format_place);
+                let next = after.filter(|_| !is_last);
                 return Ok(TaskList { tasks, pagination: LIST.next(next) });
             }
         }
     }
 
-    fn page(
-        &self,
-        reader: &mut DatabaseReader,
-        after: Option<(ExecutionId, RunId)>,
-    ) -> Result<Vec<StoredTask>, StoreError> {
-        let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
-        reader.tasks(&TaskQuery { tenant, execution, after, limit: LIST.most })
+    /// Returns whether an execution belongs to the workflow that tasks are wanted of.
+    fn is_of_workflow(&self, listed: &ListedExecution) -> bool {
+        self.workflow.is_none_or(|id| listed.origin.workflow.map(|workflow| workflow.0) == Some(id))
     }
 
     /// Returns the entry of a task, if it is wanted.
@@ -179,7 +238,7 @@ impl ParsedTaskFilter {
         found: &StoredTask,
     ) -> Result<Option<Task>, Problem> {
         let listed = &found.execution;
-        if self.workflow.is_some_and(|id| listed.origin.workflow.map(|workflow| workflow.0) != Some(id)) {
+        if !self.is_of_workflow(listed) {
             return Ok(None);
         }
         let RunState::Manual { output, deadline, .. } = &found.state.state else { return Ok(None) };
@@ -190,7 +249,7 @@ impl ParsedTaskFilter {
         }
         let (message, approvers) = match kind {
             TaskKind::Approval => question(reader, listed.execution, output)?,
-            TaskKind::Manual => (None, Value::Array(Vec::new())),
+            TaskKind::Manual | TaskKind::Gate | TaskKind::Pause => (None, Value::Array(Vec::new())),
         };
         if self.mine && !(self.caller.role.may(Permission::Execute) && self.caller.is_asked(&approvers)) {
             return Ok(None);
@@ -202,7 +261,8 @@ impl ParsedTaskFilter {
             workflow_name: listed.name.clone(),
             dialect: listed.dialect.clone(),
             command: command(kind, listed.execution, &action_id),
-            action_id,
+            action_id: Some(action_id),
+            waiting: None,
             kind,
             message,
             approvers,
@@ -249,6 +309,8 @@ fn command(kind: TaskKind, execution: ExecutionId, action: &str) -> String {
     match kind {
         TaskKind::Approval => format!("windlass executions approve {id} {action}"),
         TaskKind::Manual => format!("windlass executions signal {id} {action} --outcome Succeeded"),
+        TaskKind::Gate => format!("windlass executions patch {id} KEY=VALUE"),
+        TaskKind::Pause => format!("windlass executions resume {id}"),
     }
 }
 
@@ -259,13 +321,4 @@ fn quote(name: &str) -> String {
         true => name.to_owned(),
         false => format!("'{}'", name.replace('\'', "'\\''")),
     }
-}
-
-fn format_place((execution, run): (ExecutionId, RunId)) -> String {
-    format!("{:032x}.{}", execution.0, run.0)
-}
-
-fn parse_place(text: &str) -> Option<(ExecutionId, RunId)> {
-    let (execution, run) = text.split_once('.')?;
-    Some((ExecutionId(u128::from_str_radix(execution, 16).ok()?), RunId(run.parse().ok()?)))
 }

@@ -293,6 +293,72 @@ pub fn executions_are_found_by_what_was_recorded_with_their_start<P: StoreSite>(
     assert_eq!(offers.last().map(|offer| offer.tenant.clone()), Some(Tenant::new("b")));
 }
 
+pub fn executions_are_found_by_tag_and_phase_as_it_changes<P: StoreSite>(site: &P) {
+    let mut store = site.open();
+    let options = |tags: &[&str]| Options {
+        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        ..Options::default()
+    };
+    let mut worlds = Vec::new();
+    for id in 1..=6 {
+        let (mut world, mut created) = World::create(&chain(1), id);
+        if let Some(creation) = &mut created.creation {
+            let origin = Arc::make_mut(&mut creation.origin);
+            let tags: &[&str] = if id % 2 == 0 { &["x", "even"] } else { &["x"] };
+            (origin.tenant, origin.options) = (Tenant::new(if id == 6 { "b" } else { "a" }), options(tags));
+        }
+        world.now = Millis(2_000);
+        written(&mut store, &[commit(created)]);
+        worlds.push(world);
+    }
+    let found = |store: &P::Store, of: &str, tag: &str, status| {
+        let of_page = |after: Option<&ListedExecution>, limit| {
+            let before = after.map(|listed| listed.execution);
+            let (tenant, tag) = (Some(Tenant::new(of)), Some(tag.to_owned()));
+            let query = Query { tenant, tag, status: Some(status), before, limit, ..Query::default() };
+            reader(store).list(&query).expect("a list")
+        };
+        ids(&pages(2, of_page))
+    };
+    let (running, held) = (Status::Phase(Phase::Running), Status::Phase(Phase::Paused));
+    let done = Status::Phase(Phase::Ended(Outcome::Completed));
+    assert_eq!(found(&store, "a", "x", running), [5, 4, 3, 2, 1]);
+    let hold = Input::Hold { by: "me".into(), reason: String::new() };
+    written(&mut store, &[commit(worlds[1].give(&hold)), commit(worlds[3].done(json!(1)))]);
+    written(&mut store, &[commit(worlds[4].done(json!(1))), commit(worlds[5].done(json!(1)))]);
+    drop(store);
+    let store = site.open();
+    assert_eq!(found(&store, "a", "x", running), [3, 1]);
+    assert_eq!(found(&store, "a", "x", held), [2]);
+    assert_eq!(found(&store, "a", "x", done), [5, 4]);
+    assert_eq!(found(&store, "a", "even", done), [4]);
+    assert_eq!(found(&store, "a", "x", Status::Open), [3, 2, 1]);
+    assert_eq!((found(&store, "b", "x", done), found(&store, "b", "x", running)), (vec![6], vec![]));
+    assert!(found(&store, "c", "x", done).is_empty() && found(&store, "a", "y", done).is_empty());
+}
+
+pub fn an_execution_is_listed_with_its_newest_retry<P: StoreSite>(site: &P) {
+    let mut store = site.open();
+    let (mut old, created) = World::create(&chain(1), 1);
+    written(&mut store, &[commit(created), commit(old.give(&Input::Cancel(Cancel::default())))]);
+    let rows = reader(&store).journal(old.id(), 0, usize::MAX).expect("a journal");
+    let journal: Vec<_> = rows.into_iter().flat_map(|row| row.records).collect();
+    // The newest one has the lower id.
+    for id in [9, 4] {
+        written(&mut store, &[commit(old.fork(&journal, ExecutionId(id)).1)]);
+    }
+    let mut started = begun(7, "default", None, Options::default());
+    if let Some(creation) = &mut started.creation {
+        Arc::make_mut(&mut creation.origin).parent = Some(old.id());
+    }
+    written(&mut store, &[commit(started)]);
+    let listed = list(&store, None, 9);
+    let found: Vec<_> =
+        listed.iter().map(|one| (one.execution.0, one.origin.retry_of, one.retried_by)).collect();
+    let (of, by) = (Some(ExecutionId(1)), Some(ExecutionId(4)));
+    assert_eq!(found, [(7, None, None), (4, of, None), (9, of, None), (1, None, by)]);
+}
+
 pub fn open_executions_of_a_tenant_are_counted_up_to_a_bound<P: StoreSite>(site: &P) {
     let mut store = site.open();
     for id in 1..=4 {

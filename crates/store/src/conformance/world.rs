@@ -118,8 +118,9 @@ impl World {
         let artifacts = decision.artifacts;
         let records: Vec<Record> = plan.into_records().into_iter().chain(decision.records).collect();
         let state = replay(&self.net, &records).expect("a sound journal");
+        let origin = self.origin(Some(self.id()));
         let creation = Creation {
-            origin: self.origin(Some(self.id())),
+            origin: Arc::new(Origin { retry_of: Some(self.id()), ..(*origin).clone() }),
             net: self.net.digest(),
             inputs: state.head.inputs.clone(),
             at: self.now,

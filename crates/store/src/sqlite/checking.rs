@@ -31,7 +31,7 @@ const OWNED: [(&str, &str, &str); 12] = [
 ];
 
 /// Other rows that must not exist: `(table, problem, query)`. The query returns the row and, if it has one, its execution.
-const WRONG: [(&str, &str, &str); 8] = [
+const WRONG: [(&str, &str, &str); 10] = [
     (
         "executions",
         "has no head",
@@ -64,6 +64,18 @@ const WRONG: [(&str, &str, &str); 8] = [
         "SELECT s.run, e.id FROM step_runs s LEFT JOIN executions e ON e.key = s.execution \
          WHERE (s.class <> 0 AND (s.session IS NOT NULL OR s.cursor IS NOT NULL)) \
          OR (s.session IS NULL) <> (s.claimed_at IS NULL)",
+    ),
+    (
+        "tags",
+        "has another phase or tenant than its execution",
+        "SELECT t.execution, e.id FROM tags t JOIN heads h ON h.key = t.execution \
+         LEFT JOIN executions e ON e.key = h.key WHERE t.phase <> h.phase OR t.tenant <> h.tenant",
+    ),
+    (
+        "parts",
+        "waits at a gate and is in no list of its tenant",
+        "SELECT p.execution, e.id FROM parts p JOIN executions e ON e.key = p.execution \
+         WHERE p.part = 2 AND p.tenant IS NOT e.tenant",
     ),
     (
         "deliveries",

@@ -6,12 +6,12 @@ use super::creation::{create, find_key_holder};
 use super::mail;
 use super::state::{must_change_one, refresh_run, write_part};
 use super::statements::execute;
-use super::tasks::note_asked;
+use super::tasks::{note_asked, note_gate};
 use super::write::Transaction;
 use crate::commit::{Applied, Commit, Creation, Lease, MailId, Position, Stop};
 use crate::journal::seal;
 use crate::origin::IdempotencyKey;
-use crate::rows::{Class, HeadRow, LiveRun, RunRow};
+use crate::rows::{Class, HeadRow, LiveRun, Part, RunRow};
 use crate::rules::{
     CommitFacts, CommitVerdict, KeyHolder, MailEnding, MailFacts, OfferFacts, find_broken_promise,
     is_newly_asked, judge_commit,
@@ -173,7 +173,7 @@ impl<'c> Commits<'c> {
                 (position, owned, appended)
             }
             (CommitVerdict::Create, Some(creation), ..) => {
-                let key = create(conn, commit.execution, creation)?;
+                let key = create(conn, commit.execution, creation, commit.rows.head.phase)?;
                 let position = transaction.positions.next();
                 let owned = transaction.keys.put(commit.execution, key, &creation.origin.tenant);
                 let appended = self.append(position, key, None, commit)?;
@@ -207,6 +207,9 @@ impl<'c> Commits<'c> {
             let sql = "UPDATE heads SET version = ?2, last = ?3, at = ?4, state = ?5, phase = ?6, held = ?7, \
                        due = ?8, goes_on = ?9 WHERE key = ?1";
             let values = params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on];
+            if phase != before.phase {
+                execute(conn, "UPDATE tags SET phase = ?2 WHERE execution = ?1", [key, phase])?;
+            }
             execute(conn, sql, values)?
         };
         must_change_one(changed, "the head")
@@ -252,6 +255,9 @@ impl<'c> Commits<'c> {
         }
         for row in &commit.rows.parts {
             write_part(conn, key, row)?;
+            if row.part == Part::Gated && row.value.is_some() {
+                note_gate(conn, key, row, commit.rows.head.at)?;
+            }
         }
         if let Some(ctx) = &commit.rows.ctx {
             execute(conn, "INSERT OR REPLACE INTO contexts (key, ctx) VALUES (?1, ?2)", params![key, ctx])?;

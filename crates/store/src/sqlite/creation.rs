@@ -1,6 +1,6 @@
 //! The first row of an execution, and the rows that find it by keys other than its id.
 
-use super::columns::{Columns as _, id_bytes, json};
+use super::columns::{Columns as _, id_bytes, json, phase_number};
 use super::outbox;
 use super::statements::{execute, query_first};
 use crate::commit::Creation;
@@ -8,12 +8,12 @@ use crate::origin::{IdempotencyKey, Options, Origin};
 use crate::rules::KeyHolder;
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
-use windlass_kernel::{ExecutionId, Millis};
+use windlass_kernel::{ExecutionId, Millis, Phase};
 
 /// Columns of an origin, the first ones of a row: of `executions e` and its `workflows w`. The options come first.
-pub(super) const ORIGIN: &str = "e.options, e.tenant, e.definition, w.id, e.trigger, e.parent";
+pub(super) const ORIGIN: &str = "e.options, e.tenant, e.definition, w.id, e.trigger, e.parent, e.retry_of";
 /// Number of the columns of an origin.
-pub(super) const ORIGIN_COLUMNS: usize = 6;
+pub(super) const ORIGIN_COLUMNS: usize = 7;
 
 pub(super) fn read_options(row: &Row<'_>) -> StoreResult<Options> {
     row.json(0, "its options")
@@ -27,18 +27,25 @@ pub(super) fn read_origin(row: &Row<'_>, options: Options) -> StoreResult<Origin
         workflow: row.read(3)?,
         trigger: row.get::<_, String>(4)?.into(),
         parent: row.read(5)?,
+        retry_of: row.read(6)?,
         key: None,
     })
 }
 
-pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> StoreResult<i64> {
+pub(super) fn create(
+    conn: &Connection,
+    id: ExecutionId,
+    creation: &Creation,
+    phase: Phase,
+) -> StoreResult<i64> {
     let origin = &*creation.origin;
     // SQLite would reuse the number of a deleted execution if that was the newest one.
     conn.prepare_cached(
         "INSERT INTO executions (key, id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
-         priority, correlation, options) VALUES (\
+         priority, correlation, options, retry_of) VALUES (\
          1 + max((SELECT key FROM highest_forgotten), coalesce((SELECT max(key) FROM executions), 0)), \
-         ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11)",
+         ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11, \
+         ?12)",
     )?
     .execute(params![
         id_bytes(id),
@@ -52,10 +59,11 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
         origin.options.priority as i64,
         origin.options.correlation,
         json(&origin.options),
+        origin.retry_of.map(id_bytes),
     ])?;
     let key = conn.last_insert_rowid();
     note_creation_time(conn, key, creation.at)?;
-    write_labels(conn, key, origin)?;
+    write_labels(conn, key, origin, phase)?;
     Ok(key)
 }
 
@@ -85,9 +93,10 @@ pub(super) fn last_key_before(conn: &Connection, at: Millis) -> StoreResult<i64>
     Ok(block.map_or(i64::MIN, |block| block * BLOCK + BLOCK - 1))
 }
 
-fn write_labels(conn: &Connection, key: i64, origin: &Origin) -> StoreResult<()> {
+fn write_labels(conn: &Connection, key: i64, origin: &Origin, phase: Phase) -> StoreResult<()> {
     for tag in &origin.options.tags {
-        execute(conn, "INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)", params![tag, key])?;
+        let sql = "INSERT OR IGNORE INTO tags (tag, execution, tenant, phase) VALUES (?1, ?2, ?3, ?4)";
+        execute(conn, sql, params![tag, key, origin.tenant.0, phase_number(phase)])?;
     }
     if origin.options.webhook.is_some() {
         outbox::begin(conn, key)?;

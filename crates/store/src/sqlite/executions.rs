@@ -42,6 +42,8 @@ fn phases(status: Option<Status>) -> Vec<Option<i64>> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Driver {
     Tags,
+    /// Tags of a tenant in one phase.
+    TagPhases,
     Executions,
     Heads,
 }
@@ -51,6 +53,7 @@ impl Driver {
         let is_narrow = query.correlation.is_some() || query.parent.is_some();
         let is_bounded = query.workflow.is_some() || query.tenant.is_some();
         match query.tag {
+            Some(_) if phase.is_some() && query.tenant.is_some() => Driver::TagPhases,
             Some(_) => Driver::Tags,
             None if phase.is_some() && is_bounded && !is_narrow => Driver::Heads,
             None => Driver::Executions,
@@ -59,7 +62,7 @@ impl Driver {
 
     fn key(self) -> &'static str {
         match self {
-            Driver::Tags => "t.execution",
+            Driver::Tags | Driver::TagPhases => "t.execution",
             Driver::Executions => "e.key",
             Driver::Heads => "h.key",
         }
@@ -74,6 +77,10 @@ impl Driver {
         let executions = if reads_executions { " CROSS JOIN executions e ON e.key = h.key" } else { "" };
         match self {
             Driver::Tags => format!("tags t CROSS JOIN heads h ON h.key = t.execution{executions}"),
+            // The primary key leads to executions of every phase.
+            Driver::TagPhases => {
+                format!("tags t INDEXED BY tags_listed CROSS JOIN heads h ON h.key = t.execution{executions}")
+            }
             Driver::Executions => "executions e CROSS JOIN heads h ON h.key = e.key".to_owned(),
             Driver::Heads => format!("heads h{executions}"),
         }
@@ -87,7 +94,11 @@ pub(super) fn statement(
     phase: Option<i64>,
 ) -> StoreResult<(String, Vec<Value>)> {
     let driver = Driver::of(query, phase);
-    let (key, own) = (driver.key(), if driver == Driver::Executions { "e" } else { "h" });
+    let key = driver.key();
+    let own = match driver {
+        Driver::Executions => "e",
+        Driver::Tags | Driver::TagPhases | Driver::Heads => "h",
+    };
     let mut conditions = Conditions::default();
     // One bound on each side: SQLite reads from the first bound that it finds.
     let mut below = query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?;
@@ -104,10 +115,11 @@ pub(super) fn statement(
     }
     // The indexes of tenants and of workflows are not used if another one is more selective.
     let index = if query.workflow.is_some() || is_narrower(query) { "+" } else { "" };
-    conditions.add_if(
-        &format!("{index}{own}.tenant = ?"),
-        query.tenant.as_ref().map(|tenant| tenant.0.to_string()),
-    );
+    let tenant = match driver {
+        Driver::TagPhases => "t.tenant = ?".to_owned(),
+        Driver::Tags | Driver::Executions | Driver::Heads => format!("{index}{own}.tenant = ?"),
+    };
+    conditions.add_if(&tenant, query.tenant.as_ref().map(|tenant| tenant.0.to_string()));
     conditions.add_if("t.tag = ?", query.tag.clone());
     conditions.add_if("e.correlation = ?", query.correlation.clone());
     conditions.add_if("e.parent = ?", query.parent.map(|parent| id_bytes(parent).to_vec()));
@@ -116,7 +128,7 @@ pub(super) fn statement(
         let index = if is_narrower(query) { "+" } else { "" };
         conditions.add(&format!("{index}{own}.workflow = ?"), workflow);
     }
-    conditions.add_if("h.phase = ?", phase);
+    conditions.add_if(if driver == Driver::TagPhases { "t.phase = ?" } else { "h.phase = ?" }, phase);
     let select = format!("SELECT h.key FROM {}", driver.tables(query));
     Ok(conditions.finish(&select, &format!("{key} DESC"), limit(query.limit)))
 }
@@ -139,7 +151,8 @@ pub(super) fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExec
     const AT: usize = ORIGIN_COLUMNS;
     let sql = format!(
         "SELECT {ORIGIN}, e.id, d.name, d.version, d.dialect, h.held, e.created_at, h.at, h.phase, \
-         q.quarantined_at, q.reason, q.deaths \
+         q.quarantined_at, q.reason, q.deaths, \
+         (SELECT r.id FROM executions r WHERE r.retry_of = e.id AND r.tenant = e.tenant ORDER BY r.key DESC LIMIT 1) \
          FROM heads h JOIN executions e ON e.key = h.key LEFT JOIN quarantine q ON q.execution = e.id \
          LEFT JOIN definitions d ON d.id = e.definition LEFT JOIN workflows w ON w.key = e.workflow \
          WHERE h.key = ?1"
@@ -157,6 +170,7 @@ pub(super) fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExec
             at: row.read(AT + 6)?,
             phase: row.read(AT + 7)?,
             quarantine: read_quarantine(row, AT + 8)?,
+            retried_by: row.read(AT + 11)?,
         })
     })?;
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())

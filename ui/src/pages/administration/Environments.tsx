@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, type ApiError, type Schemas } from '../../api/client';
-import { LIVE_MS, useChange } from '../../api/shared';
+import { LIVE_MS, useCan, useChange } from '../../api/shared';
 import { Empty, Problem, Result, Section, StatusMark, Time } from '../../parts/basics';
 import { Table } from '../../parts/Table';
 
@@ -15,7 +15,7 @@ type Target = Schemas['ClusterView'] & Partial<Schemas['RoutingTargetView']>;
 export function Environments() {
   return (
     <>
-      <NewTarget />
+      {useCan('edit') && <NewTarget />}
       {(Object.keys(KINDS) as Kind[]).map((kind) => (
         <Targets key={kind} kind={kind} />
       ))}
@@ -54,17 +54,19 @@ function Changes({ kind, target }: { kind: Kind; target: Target }) {
   const path = `/${kind}/${encodeURIComponent(target.name)}`;
   const { name, cluster, routingKey, readyUrl } = target;
   const kept = kind === 'clusters' ? {} : { ...(cluster && { cluster }), ...(routingKey && { routingKey }), ...(readyUrl && { readyUrl }) };
+  const canEdit = useCan('edit');
+  const canDelete = useCan('delete');
   const change = useChange(() => api.put(path, { ...kept, ready: !target.ready }));
   const remove = useChange(() => api.remove(path));
   const error = change.error ?? remove.error;
   return (
     <span className="row">
-      {!readyUrl && (
+      {canEdit && !readyUrl && (
         <button type="button" disabled={change.isPending} onClick={() => change.mutate(undefined)}>
           Set {target.ready ? 'not ready' : 'ready'}
         </button>
       )}
-      {!(kind === 'clusters' && name === 'local') && (
+      {canDelete && !(kind === 'clusters' && name === 'local') && (
         <button type="button" className="bad" onClick={() => window.confirm(`Delete ${name}?`) && remove.mutate(undefined)}>
           Delete
         </button>

@@ -2,21 +2,22 @@
 import { useState } from 'react';
 import { useSecrets } from '../../api/administration';
 import { api } from '../../api/client';
-import { useChange } from '../../api/shared';
+import { useCan, useChange } from '../../api/shared';
 import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
 import { Table } from '../../parts/Table';
 
 export function Secrets() {
   const found = useSecrets();
+  const canChange = useCan('administer');
   const secrets = found.data?.secrets ?? [];
   return (
     <>
-      <SetSecret />
+      {canChange && <SetSecret />}
       <Section title="Secrets">
         <Result of={found}>
           {secrets.length === 0 && (
             <Empty title="There is no secret.">
-              <p>Store one above, or with <code>windlass secrets set NAME</code>; steps use it by its name.</p>
+              <p>{canChange ? 'Store one above, or' : 'An admin stores one on this page, or'} with <code>windlass secrets set NAME</code>; steps use it by its name.</p>
             </Empty>
           )}
           {secrets.length > 0 && (
@@ -28,7 +29,7 @@ export function Secrets() {
                 { name: 'Version', isNumber: true, show: ({ version }) => version },
                 { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
                 { name: 'Warnings', isWide: true, show: ({ warnings }) => warnings?.join(' ') },
-                { name: '', show: ({ name }) => <Delete name={name} /> },
+                { name: '', show: ({ name }) => canChange && <Delete name={name} /> },
               ]}
             />
           )}

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { useDeliveries } from '../../api/administration';
 import { api, type Schemas } from '../../api/client';
-import { useChange } from '../../api/shared';
+import { useCan, useChange } from '../../api/shared';
 import { useAddress } from '../../parts/address';
 import { Empty, More, Problem, Result, Section, StatusMark, Time } from '../../parts/basics';
 import { Copy } from '../../parts/Copy';
@@ -15,10 +15,12 @@ const STATUSES = ['pending', 'delivered', 'given_up'];
 export function Webhooks() {
   const [query, change] = useAddress();
   const found = useDeliveries(query.get('status') ?? undefined);
+  const canRun = useCan('execute');
+  const canAdminister = useCan('administer');
   const deliveries = found.data?.pages.flatMap((page) => page.deliveries) ?? [];
   return (
     <>
-      <SigningSecret />
+      {canAdminister && <SigningSecret />}
       <Section
         title="Deliveries"
         aside={
@@ -55,7 +57,7 @@ export function Webhooks() {
                 { name: 'Attempts', isNumber: true, show: ({ attempts }) => attempts },
                 { name: 'Answer', isWide: true, show: ({ responseStatus, error }) => error ?? responseStatus },
                 { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
-                { name: '', show: ({ id }) => <Redeliver id={id} /> },
+                { name: '', show: ({ id }) => canRun && <Redeliver id={id} /> },
               ]}
             />
           )}

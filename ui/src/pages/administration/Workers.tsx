@@ -1,28 +1,29 @@
 // Groups of remote workers, and the slots of the server itself.
 import { useState } from 'react';
-import { useRunnerGroups, useServerHealth } from '../../api/administration';
+import { useGauges, useRunnerGroups } from '../../api/administration';
 import { api } from '../../api/client';
-import { useChange } from '../../api/shared';
+import { useCan, useChange } from '../../api/shared';
 import { Empty, Problem, Result, Section, Time } from '../../parts/basics';
 import { Table } from '../../parts/Table';
+import { plural } from '../../parts/words';
 
 export function Workers() {
   const found = useRunnerGroups();
-  const gauges = useServerHealth().data?.gauges ?? {};
+  const { gauge, error } = useGauges();
+  const canChange = useCan('administer');
   const groups = found.data?.groups ?? [];
   return (
     <>
       <Section title="This server">
-        <p>
-          {gauges['windlass_steps_in_flight'] ?? 0} of {gauges['windlass_slots'] ?? 0} slots in use, {gauges['windlass_queue_depth'] ?? 0} steps wait for one
-        </p>
+        <p>Slots: {slotsText(gauge)}</p>
+        {error && <Problem error={error} />}
       </Section>
-      <NewGroup />
+      {canChange && <NewGroup />}
       <Section title="Groups of workers">
         <Result of={found}>
           {groups.length === 0 && (
             <Empty title="There is no group.">
-              <p>Steps of a group run on workers of other machines. Create a group above, and a token with the role worker for them.</p>
+              <p>Steps of a group run on workers of other machines. {canChange ? 'Create a group above' : 'An admin creates a group'}, and a token with the role worker for them.</p>
             </Empty>
           )}
           {groups.length > 0 && (
@@ -36,7 +37,7 @@ export function Workers() {
                 { name: 'Waiting calls', isNumber: true, show: ({ waiting }) => waiting },
                 { name: 'Claimed calls', isNumber: true, show: ({ claimed }) => claimed },
                 { name: 'Changed', show: ({ updatedAt }) => <Time at={updatedAt} /> },
-                { name: '', show: ({ name }) => <DeleteGroup name={name} /> },
+                { name: '', show: ({ name }) => canChange && <DeleteGroup name={name} /> },
               ]}
             />
           )}
@@ -44,6 +45,13 @@ export function Workers() {
       </Section>
     </>
   );
+}
+
+/** The slots of the server that answers, as far as they are known. */
+export function slotsText(gauge: (name: string) => number | undefined): string {
+  const [busy, slots, queue] = ['steps_in_flight', 'slots', 'queue_depth'].map(gauge);
+  if (busy === undefined || slots === undefined || queue === undefined) return 'unknown';
+  return `${busy} of ${slots} in use, ${plural(queue, 'step waits', 'steps wait')} for one`;
 }
 
 function DeleteGroup({ name }: { name: string }) {

@@ -23,28 +23,49 @@ export function NewSchedule() {
 function Change({ id }: { id: string }) {
   const found = useSchedule(id);
   if (!found.data) return found.error ? <Problem error={found.error} retry={() => void found.refetch()} /> : <Loading />;
-  const { id: _, paused_at: _paused, next_run_at: _next, last_run_at: _last, created_at: _created, updated_at: _updated, ...document } = found.data;
-  return <ScheduleForm title={`Change ${found.data.name}`} source={JSON.stringify(document, null, 2)} name={`schedule ${id}`} save={(source) => api.putText(`/schedules/${id}`, source)} />;
+  const { id: _, revision, paused_at: _paused, next_run_at: _next, last_run_at: _last, created_at: _created, updated_at: _updated, ...document } = found.data;
+  return (
+    <ScheduleForm
+      title={`Change ${found.data.name}`}
+      source={JSON.stringify(document, null, 2)}
+      version={revision}
+      name={`schedule ${id}`}
+      save={(source, version) => api.putText(`/schedules/${id}`, source, { 'If-Match': `"${version}"` })}
+    />
+  );
 }
 
 interface FormProps {
   title: string;
   source: string;
+  /** The revision of the source, if it is stored. */
+  version?: number;
   /** Name of the draft. */
   name: string;
-  save: (source: string) => Promise<Schedule>;
+  save: (source: string, version: number | undefined) => Promise<Schedule>;
 }
 
-function ScheduleForm({ title, source, name, save }: FormProps) {
-  const draft = useDraft(name, { source });
+function ScheduleForm({ title, source, version, name, save }: FormProps) {
+  // A draft keeps the revision that it began with: another user may save one meanwhile.
+  const draft = useDraft(name, { source, ...(version !== undefined && { version }) });
+  const base = draft.base.version;
+  const isStale = version !== undefined && version > (base ?? 0);
   const [, navigate] = useLocation();
-  const change = useChange(save, ({ id }) => {
+  const change = useChange((text: string) => save(text, base), ({ id }) => {
     draft.drop();
     navigate(`/schedules/${id}`);
   });
   return (
     <>
       <Title title={title} />
+      {isStale && (
+        <div className="note">
+          The schedule was changed meanwhile.{' '}
+          <button type="button" onClick={draft.load}>
+            Load it
+          </button>
+        </div>
+      )}
       <Section title="Definition" aside={<Unsaved draft={draft} />}>
         <form
           className="form"

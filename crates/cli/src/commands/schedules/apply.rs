@@ -16,7 +16,8 @@ use windlass_dialects::as_json;
 
 const DRY_RUN: [(&str, &str); 1] = [("dry_run", "true")];
 /// Fields of a schedule that the server manages.
-const MANAGED: [&str; 6] = ["id", "paused_at", "next_run_at", "last_run_at", "created_at", "updated_at"];
+const MANAGED: [&str; 7] =
+    ["id", "revision", "paused_at", "next_run_at", "last_run_at", "created_at", "updated_at"];
 
 /// Create and change schedules as described in files
 ///

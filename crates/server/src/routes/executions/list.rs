@@ -61,6 +61,8 @@ pub(crate) struct ExecutionsQuery {
     /// Only executions with this text in the name of the workflow or in their id.
     #[param(max_length = 200)]
     pub(super) text: Option<String>,
+    /// Only executions with a retry, or only those without one.
+    pub(super) retried: Option<bool>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -145,6 +147,10 @@ pub struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     quarantined: Option<Quarantined>,
+    /// The newest retry of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    retried_by: Option<String>,
     #[schema(format = DateTime)]
     created_at: String,
     /// Time of the last change.
@@ -167,6 +173,7 @@ impl From<ListedExecution> for Execution {
             status: status(row.phase).to_owned(),
             held: row.held,
             quarantined: row.quarantine.map(quarantined),
+            retried_by: row.retried_by.map(execution_id),
             created_at: time(row.created_at),
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),
@@ -199,7 +206,7 @@ pub(crate) async fn of_workflow(
 
 /// List executions, newest first
 ///
-/// With `dialect`, `trigger` or `text`, a page may have fewer entries than its limit and still have a cursor.
+/// With `dialect`, `trigger`, `text` or `retried`, a page may have fewer entries than its limit and still have a cursor.
 #[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(ExecutionsQuery),
     responses((status = 200, body = Executions), Refusals))]
 pub(crate) async fn search(

@@ -43,12 +43,13 @@ pub(super) struct ListFilter {
     trigger: Option<TriggerName>,
     /// The text in lower case.
     text: Option<String>,
+    retried: Option<bool>,
 }
 
 impl ListFilter {
     /// Returns None if no such filter is requested.
     pub(super) fn new(search: &ExecutionsQuery) -> Result<Option<ListFilter>, Problem> {
-        let ExecutionsQuery { dialect, trigger, text, .. } = search;
+        let ExecutionsQuery { dialect, trigger, text, retried, .. } = search;
         if dialect.as_deref().is_some_and(|name| Dialect::of_name(name).is_none()) {
             return Err(Problem::invalid("dialect", "is not the name of a dialect"));
         }
@@ -56,8 +57,8 @@ impl ListFilter {
             return Err(Problem::invalid("text", format!("must have at most {TEXT_MAX} characters")));
         }
         let text = text.as_deref().map(str::to_lowercase);
-        let is_any = dialect.is_some() || trigger.is_some() || text.is_some();
-        Ok(is_any.then(|| ListFilter { dialect: dialect.clone(), trigger: *trigger, text }))
+        let is_any = dialect.is_some() || trigger.is_some() || text.is_some() || retried.is_some();
+        Ok(is_any.then(|| ListFilter { dialect: dialect.clone(), trigger: *trigger, text, retried: *retried }))
     }
 
     fn accepts(&self, row: &ListedExecution) -> bool {
@@ -67,6 +68,7 @@ impl ListFilter {
         };
         self.dialect.as_ref().is_none_or(|dialect| row.dialect.as_ref() == Some(dialect))
             && self.trigger.is_none_or(|trigger| &*row.origin.trigger == trigger.name())
+            && self.retried.is_none_or(|retried| row.retried_by.is_some() == retried)
             && self.text.as_ref().is_none_or(is_named)
     }
 

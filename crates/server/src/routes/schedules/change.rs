@@ -1,6 +1,6 @@
 //! Creation, changes and deletion of schedules.
 
-use super::{ScheduleView, TAG, changed_meanwhile, find, store_audited};
+use super::{ScheduleView, TAG, changed_meanwhile, find, has_newer_revision, store_audited};
 use crate::app::{App, unexpected_applied};
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -8,14 +8,14 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::executions::check_webhook_url;
-use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routes::shared::{BodyRefusals, Refusals, parse_if_match, tagged};
 use crate::routes::workflows::{Text, register_target};
 use crate::scheduler::plan::plan_before_change;
 use crate::scheduler::stored::{SpecColumn, instant, millis, refuse_fields};
 use crate::scheduler::target;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -130,42 +130,60 @@ pub(crate) async fn check_room(app: &App, caller: &Caller) -> Result<(), Problem
 
 /// Replace a schedule
 #[utoipa::path(put, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
-    params(("id" = String, Path, description = "Id of the schedule"), ChangeParams),
+    params(("id" = String, Path, description = "Id of the schedule"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the revision that the change was made from"), ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
-    responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
+    responses((status = 200, body = ScheduleView, headers(("ETag" = String, description = "Its revision"))),
+        (status = 409, body = Refused), (status = 412, body = Refused, description = "The schedule has another revision"),
+        Refusals, BodyRefusals))]
 pub(super) async fn replace_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
     Params(params): Params<ChangeParams>,
+    headers: HeaderMap,
     Text(text): Text,
-) -> Result<Json<ScheduleView>, Problem> {
+) -> Result<(HeaderMap, Json<ScheduleView>), Problem> {
     caller.may(Permission::Edit)?;
     let stored = find(&app, &caller, &id).await?;
-    change(&app, &caller, stored, read_document(&text)?, params).await.map(Json)
+    check_revision(&stored, &headers)?;
+    change(&app, &caller, stored, read_document(&text)?, params).await
 }
 
 /// Change some fields of a schedule
 ///
 /// Objects are merged key by key; null clears a field.
 #[utoipa::path(patch, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
-    params(("id" = String, Path, description = "Id of the schedule"), ChangeParams),
+    params(("id" = String, Path, description = "Id of the schedule"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the revision that the change was made from"), ChangeParams),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
-    responses((status = 200, body = ScheduleView), (status = 409, body = Refused), Refusals, BodyRefusals))]
+    responses((status = 200, body = ScheduleView, headers(("ETag" = String, description = "Its revision"))),
+        (status = 409, body = Refused), (status = 412, body = Refused, description = "The schedule has another revision"),
+        Refusals, BodyRefusals))]
 pub(super) async fn patch_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
     Params(params): Params<ChangeParams>,
+    headers: HeaderMap,
     Text(text): Text,
-) -> Result<Json<ScheduleView>, Problem> {
+) -> Result<(HeaderMap, Json<ScheduleView>), Problem> {
     caller.may(Permission::Edit)?;
     let stored = find(&app, &caller, &id).await?;
+    check_revision(&stored, &headers)?;
     let mut document = SpecColumn::read(&stored)?.document;
     document.insert("enabled".to_owned(), stored.enabled.into());
     let mut document = Value::Object(document);
     merge(&mut document, &read_document(&text)?);
-    change(&app, &caller, stored, document, params).await.map(Json)
+    change(&app, &caller, stored, document, params).await
+}
+
+/// Refuses a change that was made from another revision than the stored one.
+fn check_revision(stored: &StoredSchedule, headers: &HeaderMap) -> Result<(), Problem> {
+    match parse_if_match::<u64>(headers, "schedule")? {
+        Some(revision) if revision != stored.revision => Err(has_newer_revision()),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Merges objects key by key. An object of another kind replaces the previous one, because their fields differ.
@@ -192,14 +210,18 @@ async fn change(
     stored: StoredSchedule,
     document: Value,
     params: ChangeParams,
-) -> Result<ScheduleView, Problem> {
+) -> Result<(HeaderMap, Json<ScheduleView>), Problem> {
     refuse_triggered(&stored)?;
     let before = SpecColumn::read(&stored)?;
     let old = before.spec(&stored)?;
     let spec = parse(&document, stored.created_at)?;
     check_target(app, caller, &spec).await?;
     // Occurrences until now follow the schedule as it was.
+    let revision = stored.revision;
     let stored = if params.dry_run { stored } else { plan_before_change(app, stored).await? };
+    if stored.revision != revision {
+        return Err(changed_meanwhile());
+    }
     let at = now();
     let is_same = spec.timetable == old.timetable;
     let (paused_at, from) = match (spec.enabled, stored.enabled) {
@@ -234,7 +256,7 @@ async fn change(
         ..stored
     };
     if params.dry_run {
-        return ScheduleView::of(&changed);
+        return respond(&changed);
     }
     let (id, details) = (ids::format_schedule(changed.id), json!({ "name": spec.name }));
     let write = ScheduleWrite::Change { schedule: Box::new(changed), keeps_times };
@@ -251,7 +273,11 @@ async fn change(
             });
         }
     }
-    ScheduleView::of(&find(app, caller, &id).await?)
+    respond(&find(app, caller, &id).await?)
+}
+
+fn respond(schedule: &StoredSchedule) -> Result<(HeaderMap, Json<ScheduleView>), Problem> {
+    Ok((tagged(schedule.revision), Json(ScheduleView::of(schedule)?)))
 }
 
 #[derive(Debug, Serialize, ToSchema)]

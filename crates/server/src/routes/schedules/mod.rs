@@ -8,15 +8,16 @@ mod explain;
 pub(crate) use change::check_room;
 
 use super::paging::Paged;
-use super::shared::Refusals;
+use super::shared::{Refusals, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::scheduler::stored::SpecColumn;
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 pub(crate) struct ScheduleView {
     /// `sch_` and 32 hexadecimal digits
     id: String,
+    /// Number of changes by users, which is its ETag
+    revision: u64,
     /// `name`, `enabled`, `timezone`, `schedule`, `target`, `policy`, `retry`, `start_at`, `end_at` and
     /// `dead_letter_webhook`
     #[serde(flatten)]
@@ -76,6 +79,7 @@ impl ScheduleView {
         document.insert("enabled".to_owned(), schedule.enabled.into());
         Ok(ScheduleView {
             id: ids::format_schedule(schedule.id),
+            revision: schedule.revision,
             document,
             workflow_id: schedule.workflow.map(|id| workflow_id(id.0)),
             paused_at: schedule.paused_at.map(time),
@@ -143,14 +147,15 @@ async fn list_schedules(
 /// Get a schedule
 #[utoipa::path(get, path = "/api/v1/schedules/{id}", tag = TAG, security(("bearer" = [])),
     params(("id" = String, Path, description = "Id of the schedule")),
-    responses((status = 200, body = ScheduleView), Refusals))]
+    responses((status = 200, body = ScheduleView, headers(("ETag" = String, description = "Its revision"))), Refusals))]
 async fn get_schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<ScheduleView>, Problem> {
+) -> Result<(HeaderMap, Json<ScheduleView>), Problem> {
     caller.may(Permission::View)?;
-    ScheduleView::of(&find(&app, &caller, &id).await?).map(Json)
+    let stored = find(&app, &caller, &id).await?;
+    Ok((tagged(stored.revision), Json(ScheduleView::of(&stored)?)))
 }
 
 /// Returns a schedule of the caller's tenant.
@@ -175,6 +180,13 @@ pub(super) async fn store_audited(
 
 pub(super) fn queue_full() -> Problem {
     Problem::conflict("too many runs of the schedule wait; cancel some of them or wait until they have run")
+}
+
+pub(super) fn has_newer_revision() -> Problem {
+    Problem::new(
+        ProblemCode::PreconditionFailed,
+        "the schedule was changed meanwhile; get it, and send the change again with its ETag",
+    )
 }
 
 pub(super) fn changed_meanwhile() -> Problem {

@@ -10,11 +10,11 @@ use crate::definitions::Current;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
-use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routes::shared::{BodyRefusals, Refusals, parse_if_match};
 use crate::routing::targets::write_one;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) async fn put_workflow(
     caller.may(Permission::Edit)?;
     let current = current(&app, &caller, &id).await?;
     check_changeable(&current)?;
-    let expected = expected(&headers)?;
+    let expected = parse_if_match(&headers, "version")?;
     if expected.is_some_and(|expected| expected != current.workflow.version) {
         return Err(changed_meanwhile());
     }
@@ -60,18 +60,6 @@ fn check_changeable(current: &Current) -> Result<(), Problem> {
         }
         None => Ok(()),
     }
-}
-
-/// Returns the version in `If-Match`; without the header, or with `*`, any version fits.
-fn expected(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    let bad = || Problem::invalid("If-Match", "must be the ETag of a version, as in \"3\", or *");
-    let text = value.to_str().map_err(|_| bad())?.trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or_else(bad)?;
-    digits.parse().map(Some).map_err(|_| bad())
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

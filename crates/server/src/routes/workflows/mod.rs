@@ -16,7 +16,8 @@ use crate::auth::Caller;
 use crate::definitions::Current;
 use crate::ids;
 use crate::problem::{Detail, Problem};
-use axum::http::{HeaderMap, HeaderValue, header};
+use crate::routes::shared;
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -168,8 +169,7 @@ pub(crate) async fn current(app: &App, caller: &Caller, id: &str) -> Result<Arc<
 
 /// Returns the version as an entity tag, with which `If-Match` is compared.
 fn tagged(version: u32) -> HeaderMap {
-    let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits are a valid header value");
-    HeaderMap::from_iter([(header::ETAG, tag)])
+    shared::tagged(version.into())
 }
 
 fn hex(digest: NetDigest) -> String {

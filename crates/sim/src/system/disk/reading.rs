@@ -254,8 +254,13 @@ impl Disk {
 
     fn listed(&self, execution: ExecutionId, rows: &ExecutionRows) -> ListedExecution {
         let definition = rows.creation.origin.definition.and_then(|id| self.definitions.get(&id));
+        let retries = self.executions.iter().filter(|(_, other)| {
+            let origin = &other.creation.origin;
+            origin.retry_of == Some(execution) && origin.tenant == rows.creation.origin.tenant
+        });
         ListedExecution {
             quarantine: None,
+            retried_by: retries.max_by_key(|(_, other)| other.key).map(|(id, _)| *id),
             execution,
             origin: self.origin(&rows.creation),
             name: definition.map(|definition| definition.name.clone()),
