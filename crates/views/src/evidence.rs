@@ -222,28 +222,28 @@ impl Actor {
 
 #[cfg(test)]
 mod tests {
-    use super::Outcome;
+    use super::EvidenceOutcome;
     use serde_json::json;
 
     /// Entries that are stored elsewhere were hashed with these names.
     #[test]
     fn the_name_of_an_outcome_is_its_serialised_one() {
         let outcomes = [
-            Outcome::Succeeded,
-            Outcome::PartialSuccess,
-            Outcome::Failed,
-            Outcome::Cancelled,
-            Outcome::Skipped,
-            Outcome::Lost,
-            Outcome::Held,
-            Outcome::Released,
-            Outcome::Patched,
-            Outcome::Restarted,
-            Outcome::WaitingForManualCompletion,
-            Outcome::Counted,
-            Outcome::Refused,
-            Outcome::NotRun,
-            Outcome::NonCompensable,
+            EvidenceOutcome::Succeeded,
+            EvidenceOutcome::PartialSuccess,
+            EvidenceOutcome::Failed,
+            EvidenceOutcome::Cancelled,
+            EvidenceOutcome::Skipped,
+            EvidenceOutcome::Lost,
+            EvidenceOutcome::Held,
+            EvidenceOutcome::Released,
+            EvidenceOutcome::Patched,
+            EvidenceOutcome::Restarted,
+            EvidenceOutcome::WaitingForManualCompletion,
+            EvidenceOutcome::Counted,
+            EvidenceOutcome::Refused,
+            EvidenceOutcome::NotRun,
+            EvidenceOutcome::NonCompensable,
         ];
         for outcome in outcomes {
             assert_eq!(json!(outcome), outcome.name());

@@ -174,7 +174,7 @@ fn a_subscriber_from_now_on_is_sent_later_messages_and_always_the_end() {
     let rig = Rig::new();
     let (id, mut reader, histories) = (rig.start(), rig.reader(), Histories::default());
     let net = Arc::new(compile(GATE).net.unwrap());
-    let now = |reader: &mut SqliteReader| {
+    let now = |reader: &mut DatabaseReader| {
         let version = reader.load(id).unwrap().unwrap().state.head.version;
         FeedStart::At { version, logs: Position(0) }
     };

@@ -65,11 +65,6 @@ impl Paged {
         Pagination { has_more: cursor.is_some(), cursor }
     }
 
-    /// Returns the cursor of a position.
-    pub(crate) fn cursor(self, place: impl Display) -> String {
-        URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name))
-    }
-
     /// Truncates `found`, for which one entry more than `limit` was read, to a page.
     pub(crate) fn cut<T, P: Display>(
         self,

@@ -58,7 +58,12 @@ impl ListFilter {
         }
         let text = text.as_deref().map(str::to_lowercase);
         let is_any = dialect.is_some() || trigger.is_some() || text.is_some() || retried.is_some();
-        Ok(is_any.then(|| ListFilter { dialect: dialect.clone(), trigger: *trigger, text, retried: *retried }))
+        Ok(is_any.then(|| ListFilter {
+            dialect: dialect.clone(),
+            trigger: *trigger,
+            text,
+            retried: *retried,
+        }))
     }
 
     fn accepts(&self, row: &ListedExecution) -> bool {

@@ -6,7 +6,7 @@ use crate::histories::Histories;
 use crate::problem::Problem;
 use serde_json::Value;
 use windlass_kernel::{StepId, TokenId};
-use windlass_store::sqlite::SqliteReader;
+use crate::database::DatabaseReader;
 use windlass_store::{
     GateQuery, HeldQuery, ListedExecution, PageBounds, Reader as _, StoredGate, Tasks as _,
 };
@@ -22,10 +22,10 @@ const HOLD_BOUNDS: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 }
 impl ParsedTaskFilter {
     pub(super) fn list_gates(
         &self,
-        reader: &mut SqliteReader,
+        reader: &mut DatabaseReader,
         histories: &Histories,
     ) -> Result<TaskList, Problem> {
-        let page = |reader: &mut SqliteReader, after: Option<TaskPlace>| {
+        let page = |reader: &mut DatabaseReader, after: Option<TaskPlace>| {
             let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
             // A place of another list has numbers that no step has: the list continues at its end.
             let step = |number: u64| StepId(u32::try_from(number).unwrap_or(u32::MAX));
@@ -47,8 +47,8 @@ impl ParsedTaskFilter {
         })
     }
 
-    pub(super) fn list_pauses(&self, reader: &mut SqliteReader) -> Result<TaskList, Problem> {
-        let page = |reader: &mut SqliteReader, after: Option<TaskPlace>| {
+    pub(super) fn list_pauses(&self, reader: &mut DatabaseReader) -> Result<TaskList, Problem> {
+        let page = |reader: &mut DatabaseReader, after: Option<TaskPlace>| {
             let (tenant, execution) = (self.caller.tenant.clone(), self.execution);
             let after = after.map(|place| place.execution);
             reader.held(&HeldQuery { tenant, execution, after, limit: LIST.most })
@@ -70,7 +70,7 @@ impl ParsedTaskFilter {
 }
 
 /// Reads the hold of an execution in the newest records of its journal: after a hold, only work in flight adds records.
-fn find_hold(reader: &mut SqliteReader, held: &ListedExecution) -> Result<Option<ExecutionHold>, Problem> {
+fn find_hold(reader: &mut DatabaseReader, held: &ListedExecution) -> Result<Option<ExecutionHold>, Problem> {
     let Some(stored) = reader.load(held.execution)? else { return Ok(None) };
     let from = stored.state.head.version.saturating_sub(HOLD_RECORDS_MAX);
     let rows = reader.journal_page(held.execution, from, HOLD_BOUNDS)?.rows;
