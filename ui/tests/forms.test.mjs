@@ -184,7 +184,7 @@ test('an unsaved text of the editor stays over tabs, pages and a reload, until i
       await source.getByText('# mine').waitFor();
     };
     await isKept();
-    await page.getByText('Changes are shown after they are saved.').waitFor();
+    await page.getByRole('heading', { name: 'Graph of the edited text' }).waitFor();
     await page.getByRole('link', { name: 'Versions' }).click();
     await page.getByRole('link', { name: 'Source' }).click();
     await isKept();
@@ -443,7 +443,7 @@ test('a list keeps its pages while the time of its period passes', async () => {
       const real = Date.now;
       Date.now = () => real() + 90_000;
     });
-    const read = () => page.waitForResponse((response) => response.url().includes('/executions?') && response.url().includes('cursor='));
+    const read = () => page.waitForResponse((response) => response.url().includes('/executions?') && response.url().includes(workflow));
     await read();
     await read();
     assert.equal(await page.locator('tbody tr').count(), 60);
