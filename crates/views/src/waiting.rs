@@ -35,7 +35,7 @@ pub fn waiting_for(
         show: &mut |value| budget.show_reference(&mut values, value),
     };
     listing.list(&mut found);
-    let rule_bytes = |waits: &Waiting| waits.when.as_ref().map_or(0, String::len);
+    let rule_bytes = |waits: &Waiting| waits.when.iter().chain(&waits.reads).map(String::len).sum::<usize>();
     let bytes = |waits: &Waiting| {
         rule_bytes(waits) + waits.message.iter().chain(&waits.approvers).map(json_bytes).sum::<usize>()
     };
@@ -97,13 +97,37 @@ impl Listing<'_, '_> {
             }
         }
         let (left, mut rules) = (WAITING_MAX - found.len(), ValueBudget::default());
+        let mut known: Option<(StepId, GateRules)> = None;
+        // The tokens of a step follow each other.
         for ((step, token), gate) in self.state.gated.iter().take(left) {
-            let reads = gate_keys(self.net, *step).into_iter().map(str::to_owned).collect();
+            if known.as_ref().is_none_or(|(of, _)| of != step) {
+                known = Some((*step, GateRules::of(self.net, *step)));
+            }
+            let shown =
+                known.as_ref().filter(|(_, gate)| rules.take(gate.bytes())).map(|(_, gate)| gate.clone());
+            let GateRules { reads, when } = shown.unwrap_or_default();
             let waits = waiting(WaitingKind::Gate, (self.denied)(*token), gate.deadline);
             let step = self.net.step(*step);
-            let when = step.admit.as_ref().and_then(opening).filter(|when| rules.take(when.len() as u64));
             found.push(at_node(Waiting { reads, when, ..waits }, step, &Path::default()));
         }
+    }
+}
+
+/// The rules of a gate as an answer shows them.
+#[derive(Debug, Clone, Default)]
+struct GateRules {
+    reads: Vec<String>,
+    when: Option<String>,
+}
+
+impl GateRules {
+    fn of(net: &Net, step: StepId) -> GateRules {
+        let reads = gate_keys(net, step).into_iter().map(str::to_owned).collect();
+        GateRules { reads, when: net.step(step).admit.as_ref().and_then(opening) }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.reads.iter().chain(&self.when).map(|text| text.len() as u64).sum()
     }
 }
 
