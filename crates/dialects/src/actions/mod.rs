@@ -24,6 +24,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     has_shape: |root| root.get("actions").is_some(),
     view: &view::VIEW,
     nets_since: 0,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 

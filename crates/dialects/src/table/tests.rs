@@ -16,6 +16,7 @@ const TOY: Dialect = Dialect {
     has_shape: |root| root.get("toys").is_some(),
     view: &DialectView::empty("toy"),
     nets_since: 0,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: || json!({ "required": ["toys"] }), compile }),
 };
 

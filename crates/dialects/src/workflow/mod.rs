@@ -34,6 +34,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     has_shape: |root| has_key(root, "nodes"),
     view: &view::VIEW,
     nets_since: 0,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 
