@@ -179,6 +179,7 @@ macro_rules! conformance_tests {
             a_forgotten_execution_is_deleted_in_pieces_and_no_other_is
             rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one
             an_execution_that_is_needed_is_not_forgettable
+            an_execution_stays_while_its_sub_executions_have_its_large_values
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
             every_artifact_that_a_row_refers_to_is_found
             a_check_sees_every_row_of_a_sound_store

@@ -21,7 +21,9 @@ const ENDED_FACTS: &str = "SELECT h.phase, h.at, \
      (SELECT q.phase FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent), \
      EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 0), \
      (SELECT max(i.at) FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 1), \
-     EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1), e.id, e.tenant, e.definition \
+     EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1), e.id, e.tenant, e.definition, \
+     e.options ->> '$.runner' IS NOT NULL \
+     AND EXISTS (SELECT 1 FROM executions c WHERE c.parent = e.id AND c.trigger = 'workflow') \
      FROM heads h CROSS JOIN executions e ON e.key = h.key WHERE h.at < ?1 AND h.phase >= ?2 ORDER BY h.at";
 
 /// Tables with an execution's number in a column; its rows are deleted at once.
@@ -136,6 +138,7 @@ fn walk_forgettable(
             has_open_mail: row.get(3)?,
             newest_answer: row.read(4)?,
             has_deliveries: row.get(5)?,
+            owns_values_of_children: row.get(9)?,
         };
         if may_forget(&facts, ended_before) && !take(&facts, row)? {
             break;
