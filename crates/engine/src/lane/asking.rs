@@ -91,6 +91,7 @@ impl<R> Lane<R> {
         let mut asker = RequestingUnit { execution, is_remote, is_whole, ..RequestingUnit::default() };
         let Some(live) = self.executions.get(execution) else { return asker };
         asker.inputs = live.state.head.inputs.clone();
+        asker.inputs_of_worker = live.origin.has_inputs_of_worker();
         // The calls of a group are rendered in this process, with results of workers that the execution is bound to.
         asker.is_remote |= live.origin.options.runner.is_some();
         if let Some(step_run) = live.state.run(run) {
