@@ -3,6 +3,7 @@
 //! The engine is the authority on sessions and leases. The data here is a cache: a call that is not in memory, after a
 //! restart or when there are too many, is rendered again when its result is reported.
 
+mod budget;
 mod calls;
 mod groups;
 mod handles;
@@ -12,12 +13,13 @@ mod threads;
 
 pub(crate) use groups::{GROUPS_MAX, Groups};
 pub(crate) use handles::SessionHandle;
-pub(crate) use runners::NewRunner;
+pub(crate) use runners::{NewRunner, RelayAnswer, RelayedCall};
 
 use crate::app::unexpected_answer;
 use crate::cache::lock;
 use crate::host::{now, remote_config};
 use crate::problem::{Problem, ProblemCode};
+use budget::CallBytes;
 use calls::Calls;
 use runners::Mailboxes;
 use serde_json::Value;
@@ -39,6 +41,8 @@ pub struct RemoteWorkers {
     ttl_ms: u64,
     pub(crate) groups: Groups,
     calls: Mutex<Calls<Box<RemoteUnit>>>,
+    /// Bytes of calls of `windlass worker` processes.
+    pub(crate) call_bytes: CallBytes,
     mailboxes: Mailboxes,
     rules: Arc<WorkerRules>,
 }
@@ -81,6 +85,7 @@ impl RemoteWorkers {
             ttl_ms,
             groups: Groups::new(groups),
             calls: Mutex::default(),
+            call_bytes: CallBytes::default(),
             mailboxes: Mailboxes::default(),
             rules,
         }
@@ -151,7 +156,7 @@ impl RemoteWorkers {
     /// Closes a session.
     fn leave(&self, key: SessionKey) {
         let call = Box::new(Call::Leave(key.id));
-        self.engine.ask(Request::Group(GroupCall::Relay { session: key, call }), |_| {});
+        self.engine.ask(Request::Group(GroupCall::Relay { session: key, call, audit: None }), |_| {});
     }
 
     /// Claims work, and waits until there is some. If the caller disconnects, the claimed work is offered to others.
