@@ -240,20 +240,19 @@ mod tests {
 
     #[test]
     fn a_name_that_follows_from_other_values_is_computed() {
-        for spec in [
-            json!({ "tasks": [task("secrets", json!({ "name": "{{ ctx.name }}" }))] }),
-            json!({ "tasks": [task("http", json!({ "auth": "{{ args.auth }}" }))] }),
-            json!({ "tasks": [task("playbook", json!({ "path": "other" }))] }),
+        // The result of an http task is no handle.
+        for (spec, of_reader) in [
+            (json!({ "tasks": [task("secrets", json!({ "name": "{{ ctx.name }}" }))] }), Naming::Computed),
+            (json!({ "tasks": [task("http", json!({ "auth": "{{ args.auth }}" }))] }), Naming::NotNamed),
+            (json!({ "tasks": [task("playbook", json!({ "path": "other" }))] }), Naming::Computed),
         ] {
             assert_eq!(
                 find_secret(&unit(spec.clone(), Vec::new()), &json!({}), "x"),
                 Naming::Computed,
                 "{spec}"
             );
-            assert_eq!(
-                find_secret(&unit(json!({ "tasks": [] }), vec![spec]), &json!({}), "five"),
-                Naming::Computed
-            );
+            let reader = unit(json!({ "tasks": [] }), vec![spec]);
+            assert_eq!(find_secret(&reader, &json!({}), "five"), of_reader);
         }
         assert_eq!(find_secret(&RequestingUnit::default(), &json!({}), "x"), Naming::NotNamed);
     }
