@@ -28,8 +28,8 @@ const USES: [(&str, &[&str]); 18] = [
     (
         "server",
         &[
-            "artifact", "duties", "engine", "dialects", "worker", "kernel", "retry", "schedule", "schemas",
-            "store", "protocol", "secrets", "views",
+            "artifact", "duties", "engine", "dialects", "expr", "worker", "kernel", "retry", "schedule",
+            "schemas", "store", "protocol", "secrets", "views",
         ],
     ),
     (

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::{PlanStep, drill_into};
 use windlass_schemas::{Misfit, Schema, SchemaProblem};
 
@@ -69,8 +70,10 @@ struct SecretBindings {
     required: Vec<String>,
     /// Inputs that must be values, and why.
     plain: Vec<(String, String)>,
-    /// Values that steps cannot run without, each with the default of its input.
-    needed: Vec<(NeededParam, Option<Value>)>,
+    /// Values that steps cannot run without.
+    needed: Vec<NeededParam>,
+    /// Defaults of the inputs in `needed`, by name: many steps may need parts of one large value.
+    defaults: BTreeMap<String, Value>,
 }
 
 impl SecretBindings {
@@ -80,8 +83,9 @@ impl SecretBindings {
         let plain = properties.get(SECRETS)?.get(PLAIN)?.as_object()?.clone();
         let needed = properties[SECRETS].get(NEEDED).cloned().unwrap_or_default();
         let needed: Vec<NeededParam> = serde_json::from_value(needed).unwrap_or_default();
-        let default = |name: &str| properties.get(name)?.get("default").cloned();
-        let needed = needed.into_iter().map(|needed| (needed.clone(), default(&needed.param))).collect();
+        let names: BTreeSet<&String> = needed.iter().map(|needed| &needed.param).collect();
+        let default = |name: &String| Some((name.clone(), properties.get(name)?.get("default")?.clone()));
+        let defaults = names.into_iter().filter_map(default).collect();
         let required = schema.as_object_mut()?.remove("required");
         let text = |value: Value| value.as_str().map(str::to_owned);
         let required = required.and_then(|names| names.as_array().cloned()).unwrap_or_default();
@@ -89,6 +93,7 @@ impl SecretBindings {
             required: required.into_iter().filter_map(text).collect(),
             plain: plain.into_iter().filter_map(|(name, why)| Some((name, text(why)?))).collect(),
             needed,
+            defaults,
         })
     }
 
@@ -110,10 +115,9 @@ impl SecretBindings {
             path: format!("inputs.{SECRETS}.{name}"),
             message: format!("`{name}` cannot be bound to a secret: {why}"),
         });
-        let needed = self.needed.iter().filter(|(needed, _)| !is_secret(&needed.param));
-        let needed = needed.filter_map(|(needed, default)| {
-            let NeededParam { param, drill, why } = needed;
-            let message = match inputs.get(param.as_str()).or(default.as_ref()) {
+        let needed = self.needed.iter().filter(|needed| !is_secret(&needed.param));
+        let needed = needed.filter_map(|NeededParam { param, drill, why }| {
+            let message = match inputs.get(param.as_str()).or(self.defaults.get(param)) {
                 // It was reported as missing.
                 None if self.required.contains(param) => return None,
                 None if drill.is_empty() => format!("has no value, and {why}: give it a value"),
@@ -171,4 +175,28 @@ fn path(pointer: &str) -> String {
         }
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_default_that_many_steps_need_is_held_once() {
+        let needed: Vec<Value> = (0..100)
+            .map(|n| json!({ "param": "p", "drill": ["x"], "why": format!("step {n} reads it") }))
+            .collect();
+        let schema = json!({ "type": "object", "properties": {
+            "p": { "default": { "y": "z".repeat(10 << 10) } },
+            SECRETS: { "type": "object", PLAIN: {}, NEEDED: needed },
+        } });
+        let schema = InputsSchema::new(&schema).unwrap();
+        let bindings = schema.bindings.as_ref().unwrap();
+        assert_eq!((bindings.needed.len(), bindings.defaults.len()), (100, 1));
+        let problems = schema.check(&json!({}));
+        assert_eq!(problems.len(), 100);
+        assert!(problems[0].message.starts_with("has no `.x`, and step 0 reads it"), "{:?}", problems[0]);
+        assert_eq!(schema.check(&json!({ "p": { "x": 1 } })), []);
+    }
 }

@@ -189,17 +189,19 @@ pub struct Recompiled {
 }
 
 /// Compiles a version again that an older compiler stored. Its Net is replaced only if the dialect requires it for
-/// Nets of that compiler; if the text has errors by now, only editors may start the stored Net from then on.
+/// Nets of that compiler. If the text has errors by now, the stored Net stays; if templates of older Nets are program text,
+/// only editors may start it from then on.
 #[must_use]
 pub fn recompile((dialect, source): (&str, &str), compiler: u32, stored: &Net) -> Recompiled {
     // A defect of the compiler must not keep the store from being opened.
     let compiled = std::panic::catch_unwind(|| compile_for(source, Outside::Unknown));
     let (manifest, net) = compiled.map_or_else(|_| Default::default(), |found| (found.manifest, found.net));
-    let is_replaced = Dialect::of_name(dialect).is_some_and(|dialect| compiler < dialect.nets_since);
-    let net = match net {
-        _ if !is_replaced => None,
-        Some(net) => Some(net).filter(|net| net.digest() != stored.digest()),
-        None => for_editors(stored),
+    let found = Dialect::of_name(dialect).filter(|dialect| compiler < dialect.nets_since);
+    let net = match (net, found) {
+        (_, None) => None,
+        (Some(net), Some(_)) => Some(net).filter(|net| net.digest() != stored.digest()),
+        (None, Some(dialect)) if dialect.older_nets_are_programs => for_editors(stored),
+        (None, Some(_)) => None,
     };
     Recompiled { manifest: manifest.with_net(Some(net.as_ref().unwrap_or(stored))), net }
 }

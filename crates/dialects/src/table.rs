@@ -26,6 +26,8 @@ pub struct Dialect {
     pub(crate) view: &'static DialectView,
     /// Nets of compilers before this number are replaced by the Nets that the text compiles to now.
     pub(crate) nets_since: u32,
+    /// Whether values become program text in templates of those Nets. One that cannot be replaced is for editors then.
+    pub(crate) older_nets_are_programs: bool,
     /// `None`: the shape is known, and definitions of it are refused.
     pub(crate) compiler: Option<Compiler>,
 }

@@ -37,6 +37,8 @@ pub struct RequestingUnit {
     pub is_whole: bool,
     /// Inputs of the execution, or the reference to them.
     pub inputs: Arc<Value>,
+    /// Whether a worker that is a process of its own may have chosen the inputs.
+    pub inputs_of_worker: bool,
     /// Stored pipeline of the unit.
     pub spec: Option<Arc<Value>>,
     /// Stored pipelines of the steps whose results it reads.
@@ -52,6 +54,7 @@ impl Default for RequestingUnit {
             is_remote: false,
             is_whole: false,
             inputs: Arc::default(),
+            inputs_of_worker: false,
             spec: None,
             reads: Vec::new(),
             reads_children: false,

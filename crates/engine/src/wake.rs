@@ -144,8 +144,11 @@ pub enum GroupCall {
     /// Reports whether the process of the worker waits for orders: a worker that has disconnected gets no new work.
     Listen { session: SessionKey, listens: bool },
     /// Call of the protocol by a worker outside of this process; answered with its reply, or with
-    /// [`GroupReply::NoSession`].
-    Relay { session: SessionKey, call: Box<protocol::Call> },
+    /// [`GroupReply::NoSession`]. The audit entry is written if it is a report that starts an execution which the step does
+    /// not name.
+    Relay { session: SessionKey, call: Box<protocol::Call>, audit: Option<Box<Audit>> },
+    /// Answered with [`GroupReply::Returned`] if the session exists and makes calls of the protocol.
+    Check { session: SessionKey },
     /// Restricts the work of the group to workers of this cluster; None removes the restriction.
     Restrict { tenant: Tenant, group: String, cluster: Option<String> },
     /// Counts work and workers of groups: of a tenant, or of all.
@@ -181,8 +184,8 @@ pub enum GroupReply {
     NoSession,
     /// The session claims calls of its group, and makes none of the protocol.
     ClaimsOnly,
-    /// The execution is being read after a restart; the call may be made again.
-    NotLoaded,
+    /// The worker asked for something that its unit may not have; the reply says so.
+    Denied(Box<protocol::Reply>),
     /// The session does not hold the unit.
     NotHeld,
     Returned,

@@ -22,7 +22,7 @@ use windlass_failure::Failure;
 
 /// Version of the protocol. It is raised when a message of an older worker can no longer be understood; a field that is
 /// added later has a default.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Message of a worker to its engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

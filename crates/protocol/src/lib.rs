@@ -16,7 +16,7 @@ pub use call::{
 pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
 pub use link::{
     BYTES_TYPE, CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, ReplyBatch, SESSION_HEADER, UNIT_HEADER,
+    OrdersRequest, PROTOCOL_HEADER, ReplyBatch, SESSION_HEADER, UNIT_HEADER,
 };
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,

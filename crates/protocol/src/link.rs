@@ -5,9 +5,12 @@
 //! |---|---|---|
 //! | `POST /register` | [`NewSession`] | [`OpenedSession`] |
 //! | `POST /orders` | [`OrdersRequest`]; waits for the next orders | [`OrderList`] |
-//! | `POST /calls` | [`CallBatch`] | [`ReplyBatch`] |
+//! | `POST /calls` | [`CallBatch`], with [`SESSION_HEADER`] | [`ReplyBatch`] |
 //! | `PUT /artifacts/{key}` | bytes, with [`SESSION_HEADER`] and [`UNIT_HEADER`] | [`ResourceReply`](crate::ResourceReply) |
 //! | `GET /artifacts/{key}` | the same headers | bytes as [`BYTES_TYPE`], or a [`ResourceReply`](crate::ResourceReply) |
+//!
+//! Every request has the header [`PROTOCOL_HEADER`], because a worker may outlive an upgrade of its server. Large
+//! bodies are received only for a session in [`SESSION_HEADER`] that exists.
 //!
 //! Artifacts are streams, so neither side holds one in memory.
 
@@ -21,7 +24,10 @@ pub const CALLS_PER_BATCH_MAX: usize = 256;
 /// truncated.
 pub const CALLS_BYTES_MAX: usize = 96 << 20;
 
-/// Header with the session of a worker that sends or fetches an artifact.
+/// Header with the version of the protocol that the worker speaks: [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION).
+pub const PROTOCOL_HEADER: &str = "windlass-protocol";
+
+/// Header with the session of the worker. It is known before a body arrives.
 pub const SESSION_HEADER: &str = "windlass-session";
 
 /// Header with the JSON of the [`Unit`](crate::Unit) that the artifact is for.

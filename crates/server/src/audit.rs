@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_kernel::ExecutionId;
-use windlass_protocol::{ResourceAsk, ResourceCall};
+use windlass_protocol::{AgentCall, ResourceAsk, ResourceCall, Unit};
 use windlass_store::{Audit, Author, Entry, Tenant};
 
 /// Maximum number of entries for refused requests of one tenant in a window; further requests are counted in one entry. That
@@ -37,6 +37,22 @@ pub(crate) struct RefusedCall {
 impl RefusedCall {
     /// Maximum length of the target in characters. The worker chooses the name in it.
     const TARGET_MAX: usize = 200;
+
+    /// Describes a decision of an agent, to be audited if the step has no agent.
+    pub(crate) fn of_agent(call: &AgentCall) -> RefusedCall {
+        RefusedCall { target: "decision of an agent".to_owned(), execution: ExecutionId(call.unit.execution) }
+    }
+
+    /// Describes the start of another execution, to be audited if the step does not name it.
+    pub(crate) fn of_child(unit: Unit) -> RefusedCall {
+        RefusedCall { target: "sub-workflow".to_owned(), execution: ExecutionId(unit.execution) }
+    }
+
+    /// Returns the entry for the refusal.
+    pub(crate) fn audit(self, caller: &Caller) -> Audit {
+        let details = json!({ "execution": windlass_views::execution_id(self.execution), "count": 1 });
+        caller.audit_entry(REFUSED_CALL, &self.target, details)
+    }
 
     /// Describes a call for a resource, to be audited if it is refused.
     pub(crate) fn of(call: &ResourceCall) -> RefusedCall {
@@ -128,11 +144,7 @@ pub(crate) fn note_refused_calls(
     refused: impl IntoIterator<Item = RefusedCall>,
 ) {
     let now = Instant::now();
-    let entry = |RefusedCall { target, execution }| {
-        let details = json!({ "execution": windlass_views::execution_id(execution), "count": 1 });
-        caller.audit_entry(REFUSED_CALL, &target, details)
-    };
-    let written = refused.into_iter().flat_map(|call| app.refused_calls.note(entry(call), now));
+    let written = refused.into_iter().flat_map(|call| app.refused_calls.note(call.audit(caller), now));
     write(app, written.collect());
 }
 

@@ -1,6 +1,6 @@
 //! Names of the secrets that a unit of work may open: those that its stored definition names. A name that is a template is
-//! rendered here if it reads nothing but inputs of the execution. Other names are known only to the process that runs the
-//! step, and the server believes only itself.
+//! rendered here if it reads nothing but inputs of the execution, and no worker chose them. Other names are known only to the
+//! process that runs the step, and the server believes only itself.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -27,11 +27,13 @@ pub(crate) enum Naming {
 
 /// Returns whether a unit names a secret. `inputs` are the whole inputs of its execution.
 pub(crate) fn find_secret(unit: &RequestingUnit, inputs: &Value, wanted: &str) -> Naming {
-    let known = Known { execution: unit.execution, inputs };
+    let known = Known { execution: unit.execution, inputs: Some(inputs).filter(|_| !unit.inputs_of_worker) };
     let mut search = Search { known, wanted, is_named: false, is_computed: unit.reads_children };
     if unit.is_whole {
         let bound = inputs.get(PlanStep::SECRET_NAMES).and_then(Value::as_object);
-        search.is_named = bound.into_iter().flatten().any(|(_, name)| name == wanted);
+        let is_bound = bound.into_iter().flatten().any(|(_, name)| name == wanted);
+        search.is_named = is_bound && !unit.inputs_of_worker;
+        search.is_computed |= is_bound && unit.inputs_of_worker;
     }
     if let Some(Ok(pipeline)) = unit.spec.as_deref().map(Pipeline::deserialize) {
         search.pipeline(&pipeline);
@@ -46,7 +48,8 @@ pub(crate) fn find_secret(unit: &RequestingUnit, inputs: &Value, wanted: &str) -
 
 /// Returns whether a unit is a step of a plan with this routing target.
 pub(crate) fn find_target(unit: &RequestingUnit, inputs: &Value, wanted: &RoutingTarget) -> Naming {
-    let known = Known { execution: unit.execution, inputs };
+    // Targets are no secrets: the worker of a step may choose them.
+    let known = Known { execution: unit.execution, inputs: Some(inputs) };
     let tasks = unit.spec.iter().flat_map(|spec| Pipeline::tasks_of(spec));
     let routing = tasks.filter(|(kind, _)| *kind == PLAN_STEP_KIND);
     let mut routing = routing.filter_map(|(_, config)| config.get(PlanStep::ROUTING));
@@ -153,14 +156,18 @@ impl Search<'_> {
 /// Names whose values are stored, and the same for every process.
 struct Known<'k> {
     execution: ExecutionId,
-    inputs: &'k Value,
+    /// None: a worker may have chosen the inputs.
+    inputs: Option<&'k Value>,
 }
 
 impl Known<'_> {
     /// Renders a template; None if it reads other names. A template that no process can render is no name.
     fn render(&self, template: &Value) -> Option<Value> {
         let Ok(template) = Template::compile(template) else { return Some(Value::Null) };
-        let is_known = |root: &str| matches!(root, "workload" | "execution_id");
+        let is_known = |root: &str| match root {
+            "workload" => self.inputs.is_some(),
+            other => other == "execution_id",
+        };
         if !template.reads().iter().all(|read| is_known(&read.root)) {
             return None;
         }
@@ -171,8 +178,8 @@ impl Known<'_> {
 impl Scope for Known<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         match (root, key) {
-            ("workload", Some(key)) => self.inputs.get(key).map(Cow::Borrowed),
-            ("workload", None) => Some(Cow::Borrowed(self.inputs)),
+            ("workload", Some(key)) => self.inputs?.get(key).map(Cow::Borrowed),
+            ("workload", None) => self.inputs.map(Cow::Borrowed),
             ("execution_id", None) => Some(Cow::Owned(format!("{:032x}", self.execution.0).into())),
             _ => None,
         }
@@ -247,6 +254,21 @@ mod tests {
         assert_eq!(find(authorised.clone(), Vec::new()), Naming::Computed);
         assert_eq!(find(json!({ "tasks": [] }), vec![authorised]), Naming::NotNamed);
         assert_eq!(find_secret(&RequestingUnit::default(), &json!({}), "x"), Naming::NotNamed);
+    }
+
+    #[test]
+    fn inputs_that_a_worker_chose_name_no_secret() {
+        let name = json!({ "tasks": [task("secrets", json!({ "name": "{{ workload.which }}" }))] });
+        let inputs = json!({ "which": "admin", "$secrets": { "p": "admin" } });
+        let of_worker = RequestingUnit { inputs_of_worker: true, ..unit(name.clone(), Vec::new()) };
+        assert_eq!(find_secret(&of_worker, &inputs, "admin"), Naming::Computed);
+        assert_eq!(find_secret(&unit(name, Vec::new()), &inputs, "admin"), Naming::Named);
+        let whole = RequestingUnit { is_whole: true, inputs_of_worker: true, ..RequestingUnit::default() };
+        assert_eq!(find_secret(&whole, &inputs, "admin"), Naming::Computed);
+        assert_eq!(find_secret(&whole, &inputs, "other"), Naming::NotNamed);
+        let written = json!({ "tasks": [task("secrets", json!({ "name": "written" }))] });
+        let written = RequestingUnit { inputs_of_worker: true, ..unit(written, Vec::new()) };
+        assert_eq!(find_secret(&written, &inputs, "written"), Naming::Named);
     }
 
     #[test]

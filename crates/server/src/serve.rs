@@ -181,6 +181,7 @@ impl Server {
         let scheduler = tokio::spawn(scheduler::run(app.clone()));
         let router_of_steps = tokio::spawn(routing::run(app.clone()));
         let limits = tokio::spawn(app.remote.clone().resume_limits());
+        let late_calls = tokio::spawn(app.remote.clone().end_late_calls());
         let uploader = app.bucket.clone().map(|bucket| tokio::spawn(objects::run(app.clone(), bucket)));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
@@ -198,6 +199,7 @@ impl Server {
         uses.abort();
         beat.abort();
         limits.abort();
+        late_calls.abort();
         if failed.is_none() {
             store_token_uses(&app).await;
         }

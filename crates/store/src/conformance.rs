@@ -135,6 +135,7 @@ macro_rules! conformance_tests {
             a_forgotten_execution_is_deleted_in_pieces_and_no_other_is
             rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one
             an_execution_that_is_needed_is_not_forgettable
+            an_execution_stays_while_its_sub_executions_have_its_large_values
             an_answer_that_is_not_fetched_protects_an_execution_for_a_time
             an_execution_that_is_needed_since_it_was_listed_is_not_forgotten
             every_artifact_that_a_row_refers_to_is_found

@@ -26,6 +26,17 @@ pub struct Origin {
     pub key: Option<IdempotencyKey>,
 }
 
+impl Origin {
+    /// Trigger of an execution that a step of another one started.
+    pub const CHILD: &str = "workflow";
+
+    /// Returns whether a worker outside of the server may have chosen the inputs.
+    #[must_use]
+    pub fn has_inputs_of_worker(&self) -> bool {
+        self.options.inputs_of_worker || (self.trigger == Origin::CHILD && self.options.runner.is_some())
+    }
+}
+
 /// A start by the owner of the data folder.
 impl Default for Origin {
     fn default() -> Self {
@@ -109,6 +120,10 @@ pub struct Options {
     /// Workers that run its steps. None: the workers of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
+    /// Whether a worker outside of the server supplied the inputs, because the execution retries one that a step of a worker
+    /// started.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inputs_of_worker: bool,
 }
 
 /// A group of workers outside of the server, as far as they are in one cluster.
@@ -133,6 +148,7 @@ impl Default for Options {
             restricted: false,
             makers: Vec::new(),
             runner: None,
+            inputs_of_worker: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Expressions of definitions as text. They are the author's: nothing in them may steer what shows them.
 
-use windlass_kernel::net::Admit;
+use windlass_kernel::net::{Admit, AdmitRule};
 
 /// Maximum number of characters of an expression in an answer. Conditions that people write are much shorter.
 const EXPRESSION_MAX: usize = 4_096;
@@ -11,28 +11,86 @@ pub fn shown_expression(source: &str) -> String {
     shortened(&bare(source), EXPRESSION_MAX)
 }
 
-/// Returns the expression under which a gate lets a token in, made of all of its rules; None if no rule allows one.
+/// Returns the expression under which a gate lets a token in, made of all of its rules; None if no rule allows one. It is
+/// truncated while it is made: a definition may have many long rules.
 pub(crate) fn opening(admit: &Admit) -> Option<String> {
-    let (mut refusals, mut openings) = (Vec::new(), Vec::new());
-    for rule in &admit.rules {
-        // The first rule that matches decides: those before it that refuse must not match.
-        match (rule.when.as_ref().map(|when| bare(when.written())), rule.allow) {
-            (Some(when), false) => refusals.push(format!("not ({when})")),
-            (Some(when), true) if refusals.is_empty() => openings.push(when),
-            (Some(when), true) => openings.push(format!("{} and ({when})", refusals.join(" and "))),
-            (None, false) => break,
-            (None, true) => {
-                openings.push(if refusals.is_empty() { "true".to_owned() } else { refusals.join(" and ") });
+    let end = admit.rules.iter().position(|rule| rule.when.is_none());
+    let decided = &admit.rules[..end.map_or(admit.rules.len(), |end| end + 1)];
+    // Refusals after the last rule that allows change nothing.
+    let mut rules = &decided[..=decided.iter().rposition(|rule| rule.allow)?];
+    let (mut shown, mut open) = (BoundedText::default(), 0);
+    // The first rule that matches decides: the refusals before a rule must not match, and those of earlier rules are written
+    // in front of all that follows them.
+    while !shown.is_full() {
+        let (refusals, rest) = rules.split_at(rules.iter().take_while(|rule| !rule.allow).count());
+        for (place, rule) in refusals.iter().enumerate() {
+            if shown.is_full() {
                 break;
             }
+            shown.push(if place == 0 { "not (" } else { " and not (" });
+            shown.push(&condition(rule));
+            shown.push(")");
+        }
+        let is_last_else = matches!(rest, [AdmitRule { when: None, .. }]);
+        if is_last_else && !refusals.is_empty() {
+            break;
+        }
+        if !refusals.is_empty() {
+            shown.push(" and (");
+            open += 1;
+        }
+        let (allowed, later) = rest.split_at(rest.iter().take_while(|rule| rule.allow).count());
+        if let ([one], []) = (allowed, later) {
+            shown.push(&condition(one));
+            break;
+        }
+        for (place, rule) in allowed.iter().enumerate() {
+            if shown.is_full() {
+                break;
+            }
+            shown.push(if place == 0 { "(" } else { " or (" });
+            shown.push(&condition(rule));
+            shown.push(")");
+        }
+        if later.is_empty() {
+            break;
+        }
+        shown.push(" or (");
+        open += 1;
+        rules = later;
+    }
+    (0..open.min(EXPRESSION_MAX)).for_each(|_| shown.push(")"));
+    Some(shown.finish())
+}
+
+/// Returns the condition of a rule as text; a rule without one always matches.
+fn condition(rule: &AdmitRule) -> String {
+    rule.when.as_ref().map_or("true".to_owned(), |when| bare(when.written()))
+}
+
+/// A text for an answer that takes up to [`EXPRESSION_MAX`] characters.
+#[derive(Default)]
+struct BoundedText {
+    text: String,
+    characters: usize,
+}
+
+impl BoundedText {
+    fn is_full(&self) -> bool {
+        self.characters > EXPRESSION_MAX
+    }
+
+    fn push(&mut self, text: &str) {
+        let left = EXPRESSION_MAX + 1 - self.characters;
+        for shown in plain(text).take(left) {
+            self.text.push(shown);
+            self.characters += 1;
         }
     }
-    let opening = match &openings[..] {
-        [] => return None,
-        [one] => one.clone(),
-        several => several.iter().map(|one| format!("({one})")).collect::<Vec<_>>().join(" or "),
-    };
-    Some(shortened(&opening, EXPRESSION_MAX))
+
+    fn finish(self) -> String {
+        shortened(&self.text, EXPRESSION_MAX)
+    }
 }
 
 /// Returns an expression without the braces around it, on one line.
@@ -47,12 +105,16 @@ pub fn bare(expression: &str) -> String {
 /// Returns at most this many characters, without control characters.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let mut shown: String = text.chars().filter(|c| !steers(*c)).map(plain).take(most + 1).collect();
+    let mut shown: String = plain(text).take(most + 1).collect();
     if shown.chars().count() > most {
         shown = shown.chars().take(most - 1).chain(['…']).collect();
     }
     shown
+}
+
+/// Returns the characters of a text on one line, without those that steer what shows it.
+fn plain(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| !steers(*c)).map(|c| if c.is_control() { ' ' } else { c })
 }
 
 /// Marks that turn the direction of text, and those that no XML may hold.
@@ -64,7 +126,7 @@ fn steers(c: char) -> bool {
 mod tests {
     use super::*;
     use windlass_expr::Expr;
-    use windlass_kernel::net::{AdmitRule, OnDeny};
+    use windlass_kernel::net::OnDeny;
 
     #[test]
     fn expressions_lose_their_braces_and_lines() {
@@ -102,7 +164,26 @@ mod tests {
             &[("ctx.a", true), ("ctx.b", false), ("ctx.c", true)],
             Some("(ctx.a) or (not (ctx.b) and (ctx.c))"),
         );
+        check(
+            &[("ctx.a", false), ("ctx.b", true), ("ctx.c", true), ("ctx.d", false), ("else", true)],
+            Some("not (ctx.a) and ((ctx.b) or (ctx.c) or (not (ctx.d)))"),
+        );
+        check(&[("ctx.a", true), ("else", true)], Some("(ctx.a) or (true)"));
+        check(&[("ctx.a", true), ("ctx.b", false)], Some("ctx.a"));
         check(&[("else", false), ("ctx.a", true)], None);
         check(&[("ctx.a", false)], None);
+    }
+
+    #[test]
+    fn a_gate_with_many_long_rules_is_truncated_while_its_expression_is_made() {
+        let rule = |when: &str, allow| AdmitRule { when: Some(Expr::compile(when).unwrap()), allow };
+        let refusal = rule(&format!("ctx.a and '{}' == ''", "x".repeat(250_000)), false);
+        let opens = rule("ctx.a", true);
+        let rules: Vec<_> =
+            std::iter::repeat_n(refusal, 6).chain(std::iter::repeat_n(opens, 20_000)).collect();
+        // Repeating the refusals for each of the others would take 30 GB.
+        let shown = opening(&Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None }).unwrap();
+        assert_eq!((shown.chars().count(), shown.chars().last()), (EXPRESSION_MAX, Some('…')));
+        assert!(shown.starts_with("not (ctx.a and 'xxx"), "{}", &shown[..40]);
     }
 }

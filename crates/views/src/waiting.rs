@@ -34,7 +34,7 @@ pub fn waiting_for(
         show: &mut |value| budget.show_reference(&mut values, value),
     };
     listing.list(&mut found);
-    let rule_bytes = |waits: &Waiting| waits.when.as_ref().map_or(0, String::len);
+    let rule_bytes = |waits: &Waiting| waits.when.iter().chain(&waits.reads).map(String::len).sum::<usize>();
     let bytes = |waits: &Waiting| {
         rule_bytes(waits) + waits.message.iter().chain(&waits.approvers).map(json_bytes).sum::<usize>()
     };
@@ -67,11 +67,7 @@ pub fn seen_by_parent(waits: Waiting, until: Option<Millis>) -> Waiting {
 /// Returns the wait of a token at the gate of a step.
 #[must_use]
 pub fn waiting_at_gate(net: &Net, step: StepId, since: Option<Millis>, deadline: Option<Millis>) -> Waiting {
-    let reads = gate_keys(net, step).into_iter().map(str::to_owned).collect();
-    let step = net.step(step);
-    let when = step.admit.as_ref().and_then(opening);
-    let waits = Waiting { reads, when, ..waiting(WaitingKind::Gate, since, deadline) };
-    at_node(waits, step, &Path::default())
+    GateRules::of(net, step).waiting(net.step(step), since, deadline)
 }
 
 /// Returns the wait of a held execution for its release. Without its hold, the reason is absent.
@@ -116,11 +112,44 @@ impl Listing<'_, '_> {
             }
         }
         let (left, mut rules) = (WAITING_MAX - found.len(), ValueBudget::default());
+        let mut known: Option<(StepId, GateRules)> = None;
+        // The tokens of a step follow each other.
         for ((step, token), gate) in self.state.gated.iter().take(left) {
-            let mut waits = waiting_at_gate(self.net, *step, (self.denied)(*token), gate.deadline);
-            waits.when = waits.when.filter(|when| rules.take(when.len() as u64));
-            found.push(waits);
+            if known.as_ref().is_none_or(|(of, _)| of != step) {
+                known = Some((*step, GateRules::of(self.net, *step)));
+            }
+            let shown =
+                known.as_ref().filter(|(_, gate)| rules.take(gate.bytes())).map(|(_, gate)| gate.clone());
+            let shown = shown.unwrap_or_default();
+            found.push(shown.waiting(self.net.step(*step), (self.denied)(*token), gate.deadline));
         }
+    }
+}
+
+/// The rules of a gate as an answer shows them.
+#[derive(Debug, Clone, Default)]
+struct GateRules {
+    reads: Vec<String>,
+    when: Option<String>,
+}
+
+impl GateRules {
+    fn of(net: &Net, step: StepId) -> GateRules {
+        let reads = gate_keys(net, step).into_iter().map(str::to_owned).collect();
+        GateRules { reads, when: net.step(step).admit.as_ref().and_then(opening) }
+    }
+
+    fn waiting(self, step: &Step, since: Option<Millis>, deadline: Option<Millis>) -> Waiting {
+        let GateRules { reads, when } = self;
+        at_node(
+            Waiting { reads, when, ..waiting(WaitingKind::Gate, since, deadline) },
+            step,
+            &Path::default(),
+        )
+    }
+
+    fn bytes(&self) -> u64 {
+        self.reads.iter().chain(&self.when).map(|text| text.len() as u64).sum()
     }
 }
 

@@ -20,7 +20,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
     AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, Order, OrderList,
-    OrdersRequest, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply, Verdict, codes,
+    OrdersRequest, PROTOCOL_HEADER, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply,
+    SESSION_HEADER, Verdict, codes,
 };
 use windlass_secrets::Zeroizing;
 
@@ -128,9 +129,15 @@ impl Link {
         self.send(request).await?.json().await.map_err(unreachable)
     }
 
+    async fn post_calls(&self, batch: &CallBatch) -> Result<ReplyBatch, RequestError> {
+        let request = self.request(Method::POST, "calls").header(SESSION_HEADER, &batch.session);
+        self.send(request.timeout(ANSWER_TIMEOUT).json(batch)).await?.json().await.map_err(unreachable)
+    }
+
     fn request(&self, method: Method, route: &str) -> RequestBuilder {
         let url = format!("{}/api/v1/workers/{route}", self.config.server.trim_end_matches('/'));
-        self.client.request(method, url).bearer_auth(self.config.token.as_str())
+        let request = self.client.request(method, url).bearer_auth(self.config.token.as_str());
+        request.header(PROTOCOL_HEADER, PROTOCOL_VERSION)
     }
 
     /// Returns the response if it is a success.
@@ -244,7 +251,7 @@ impl Link {
         let Some(session) = self.session() else { return lose(&calls, &mut replies) };
         let mut batch = CallBatch { session, calls };
         for _ in 0..TRIES_MAX {
-            match self.post::<ReplyBatch>("calls", &batch).await {
+            match self.post_calls(&batch).await {
                 Ok(answered) => {
                     let mut calls = Vec::new();
                     let mut waiting = Vec::new();

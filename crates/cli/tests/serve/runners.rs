@@ -6,6 +6,8 @@ use crate::rig::{self, Place, Running, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 /// Seconds of a lease: a worker that is killed is missed soon.
 const TTL: &str = "4";
@@ -204,9 +206,70 @@ fn another_version_of_the_protocol_is_refused_with_both_versions() {
     let (status, answer) = call(&server, &token, "register", &new);
     assert_eq!(status, StatusCode::CONFLICT, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    for part in ["release 9.9.9", "version 99", "version 2", "run the same release of both"] {
+    for part in ["release 9.9.9", "version 99", "version 3", "run the same release of both"] {
         assert!(message.contains(part), "{message}");
     }
+}
+
+#[test]
+fn every_request_of_a_worker_that_outlives_an_upgrade_is_refused() {
+    let place = place();
+    let server = place.serve();
+    let token = worker_token(&server);
+    let (session, _) = register(&server, &token);
+    let key = format!("artifacts/sha256:{}", "a".repeat(64));
+    for (method, path) in [
+        (Method::POST, "register"),
+        (Method::POST, "orders"),
+        (Method::POST, "calls"),
+        (Method::PUT, key.as_str()),
+        (Method::GET, key.as_str()),
+    ] {
+        for version in [None, Some("2"), Some("x")] {
+            let request = server.bare(method.clone(), &format!("/api/v1/workers/{path}")).bearer_auth(&token);
+            let request = request.header("windlass-session", session.as_str().unwrap());
+            let request = version
+                .into_iter()
+                .fold(request, |request, version| request.header("windlass-protocol", version));
+            let body = json!({ "session": session, "calls": [] });
+            let (status, answer) = read_answer(request.json(&body).send().unwrap());
+            assert_eq!(status, StatusCode::CONFLICT, "{method} {path} {version:?}: {answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("run the same release of both"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn large_messages_are_received_only_for_a_session_that_exists() {
+    let place = place();
+    let server = place.serve();
+    let token = worker_token(&server);
+    let (session, _) = register(&server, &token);
+    let unknown = format!("wks_{}", "A".repeat(43));
+    // Only the head of the request is sent: the server answers without the body.
+    let address = server.url().trim_start_matches("http://");
+    let mut connection = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /api/v1/workers/calls HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         windlass-protocol: {PROTOCOL}\r\nwindlass-session: {unknown}\r\nContent-Length: 90000000\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    connection.read_exact(&mut status).unwrap();
+    assert_eq!(String::from_utf8_lossy(&status), "HTTP/1.1 404");
+    let long = "x".repeat(100_000);
+    for path in ["register", "orders"] {
+        let body = json!({ "session": session, "more": long });
+        assert_eq!(call(&server, &token, path, &body).0, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
+    let calls = json!({ "session": session, "calls": [], "more": long });
+    assert_eq!(call(&server, &token, "calls", &calls).0, StatusCode::OK);
+    let (other, _) = register(&server, &token);
+    let request = server.bare(Method::POST, "/api/v1/workers/calls").bearer_auth(&token);
+    let request = request.header("windlass-protocol", PROTOCOL);
+    let request = request.header("windlass-session", other.as_str().unwrap()).json(&calls);
+    assert_eq!(read_answer(request.send().unwrap()).0, StatusCode::CONFLICT, "two sessions");
 }
 
 #[test]
@@ -226,12 +289,19 @@ fn a_worker_that_is_refused_ends_and_says_why() {
 
 pub(crate) fn call(server: &Server, token: &str, path: &str, body: &Value) -> (StatusCode, Value) {
     let request = server.bare(Method::POST, &format!("/api/v1/workers/{path}"));
-    read_answer(request.bearer_auth(token).json(body).send().unwrap())
+    let mut request = request.bearer_auth(token).header("windlass-protocol", PROTOCOL).json(body);
+    if let Some(session) = body["session"].as_str() {
+        request = request.header("windlass-session", session);
+    }
+    read_answer(request.send().unwrap())
 }
+
+/// Version of the worker protocol.
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// A worker whose calls a test makes.
 pub(crate) fn register(server: &Server, token: &str) -> (Value, Value) {
-    let new = json!({ "protocol": 2, "release": "1", "worker": "by hand", "group": "lab", "cluster": "eu", "slots": 1 });
+    let new = json!({ "protocol": PROTOCOL, "release": "1", "worker": "by hand", "group": "lab", "cluster": "eu", "slots": 1 });
     let (status, opened) = call(server, token, "register", &new);
     assert_eq!(status, StatusCode::CREATED, "{opened}");
     (opened["session"].clone(), opened["registered"]["session"].clone())
@@ -275,8 +345,7 @@ fn a_session_speaks_for_its_own_units_only() {
             call(&server, &foreign, path, &json!({ "session": holder, "calls": [report] }));
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {answer}");
     }
-    for body in
-        [json!({}), json!({ "session": 7, "calls": [] }), json!({ "session": "wks_x", "calls": [{}] })]
+    for body in [json!({}), json!({ "session": 7, "calls": [] }), json!({ "session": holder, "calls": [{}] })]
     {
         let (status, answer) = call(&server, &token, "calls", &body);
         assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
@@ -299,6 +368,7 @@ pub(crate) fn artifact(
     let request = server.bare(method, &format!("/api/v1/workers/artifacts/{key}"));
     let request = request.bearer_auth(token).body(bytes.unwrap_or_default());
     let request = request
+        .header("windlass-protocol", PROTOCOL)
         .header("windlass-session", session.as_str().unwrap())
         .header("windlass-unit", unit.to_string());
     let answer = request.send().unwrap();

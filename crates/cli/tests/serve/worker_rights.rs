@@ -152,6 +152,32 @@ fn a_name_of_a_secret_that_the_worker_computes_is_refused() {
 }
 
 #[test]
+fn a_worker_chooses_no_secret_through_the_inputs_of_a_sub_workflow() {
+    let place = Place::new();
+    let server = place.serve();
+    ["first", "admin", "written"].iter().for_each(|name| store_secret(&server, name));
+    server.define(
+        "metadata: {name: child, path: child}\nworkload: {which: first}\nworkflow:\n- step: a\n  tool: {kind: secrets, name: \
+         '{{ workload.which }}'}\n  next: b\n- {step: b, tool: {kind: secrets, name: written}}\n",
+    );
+    let parent = "metadata: {name: parent}\nworkflow:\n- {step: sub, tool: {kind: playbook, path: child}}\n";
+    let hostile = Hostile::new(&server);
+    start(&server, &server.define(parent));
+    let unit = hostile.unit();
+    let cursor = json!({ "version": 1, "at": "a" });
+    let inputs = json!({ "which": "admin" });
+    let child = json!({ "definition": { "path": "child" }, "inputs": inputs, "cursor": cursor });
+    hostile.report(&unit, json!({ "child": child }));
+    let unit = hostile.unit();
+    let refused = hostile.open(&unit, "admin");
+    assert_denied(&refused);
+    assert!(refused.to_string().contains("outside of the server"), "{refused}");
+    hostile.report(&unit, json!({ "done": { "output": 1 } }));
+    let unit = hostile.unit();
+    assert_eq!(hostile.open(&unit, "written"), json!({ "secret": "value-of-written" }));
+}
+
+#[test]
 fn a_handle_opens_the_secret_of_the_step_that_a_step_reads() {
     let place = Place::new();
     let server = place.serve();
@@ -187,7 +213,7 @@ fn a_worker_of_a_plan_opens_only_what_the_execution_binds() {
         "steps": [{ "id": "s", "action": action, "args": { "refs": { "token": "params.token" } } }],
     });
     let token = runners::token(&server, json!({ "name": "w", "role": "worker", "group": "default" }));
-    let new = json!({ "protocol": 2, "release": "1", "worker": "w", "group": "default", "cluster": "local", "slots": 1 });
+    let new = json!({ "protocol": runners::PROTOCOL, "release": "1", "worker": "w", "group": "default", "cluster": "local", "slots": 1 });
     let (status, opened) = call(&server, &token, "register", &new);
     assert_eq!(status, StatusCode::CREATED, "{opened}");
     let (session, number) = (opened["session"].clone(), opened["registered"]["session"].clone());
@@ -242,6 +268,12 @@ fn a_worker_uses_memories_agents_and_sub_workflows_only_if_its_step_does() {
     hostile.report(&unit, json!({ "child": child }));
     let ended = until(&server, &id, "failed");
     assert_eq!(ended["errors"][0]["code"], "PERMISSION_DENIED", "{ended}");
+    for target in ["decision of an agent", "sub-workflow"] {
+        rig::until("the refused call is audited", || {
+            let entries = audited(&server, "worker.refused");
+            entries.iter().any(|entry| entry["target"] == target).then_some(())
+        });
+    }
     let logs = get(&server, &id, "/logs?limit=50").to_string();
     assert!(logs.contains("forged") && !logs.contains("\"other\""), "{logs}");
     let (_, executions) = read_answer(server.get(&format!("/api/v1/executions?workflowId={target}")));

@@ -25,6 +25,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     identity: Identity::ByName,
     view: &view::VIEW,
     nets_since: 0,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 

@@ -2,8 +2,39 @@
 
 use super::model::{Field, Plan, Reference, Segment, Step};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use windlass_expr::{BoundName, ValueKind, literal};
 use windlass_protocol::{Binding, PlanStep, RefSource, StepInput};
+
+/// Maximum bytes of values that the expressions of one plan contain. A default or a value of a plan is copied into every
+/// expression that reads it, and a Net is kept in memory while its executions run.
+const INSERTED_BYTES_MAX: usize = 16 << 20;
+
+/// Counts the bytes of values that are copied into the expressions of a plan.
+#[derive(Debug, Default)]
+pub(super) struct InsertedBytes(Cell<usize>);
+
+impl InsertedBytes {
+    /// Returns a value as a literal of an expression. Beyond the maximum, the literal is null and the plan is refused.
+    fn literal(&self, value: &Value) -> String {
+        if self.problem().is_some() {
+            return "none".to_owned();
+        }
+        let literal = literal(value);
+        self.0.set(self.0.get().saturating_add(literal.len()));
+        literal
+    }
+
+    /// Returns the message of the refusal if the maximum was exceeded.
+    pub(super) fn problem(&self) -> Option<String> {
+        let most = INSERTED_BYTES_MAX >> 20;
+        (self.0.get() > INSERTED_BYTES_MAX).then(|| {
+            format!(
+                "the expressions of the plan would repeat more than {most} MiB of its defaults and values"
+            )
+        })
+    }
+}
 
 /// Returns the inputs of a step with their bindings. An input that is bound twice was reported.
 pub(super) fn inputs(step: &Step) -> Vec<StepInput> {
@@ -41,25 +72,38 @@ fn binding(step: &Step, field: &Field) -> Binding {
 
 /// Returns the expression that reads an input in a condition, which is null if nothing binds it, and what is known about
 /// its value. Any input may turn out to be null.
-pub(super) fn bound_input(plan: &Plan, step: &Step, field: &Field) -> BoundName {
-    let known = |value: &Value| Some(ValueKind::of(value)).filter(|kind| *kind != ValueKind::Nil);
-    match binding(step, field) {
-        Binding::Literal { value } | Binding::Default { value } => {
-            BoundName { source: literal(&value), kind: known(&value).unwrap_or(ValueKind::Unknown) }
-        }
-        Binding::Unbound => BoundName { source: "none".to_owned(), kind: ValueKind::Unknown },
-        Binding::Ref { default, .. } => {
-            let mut refs = step.refs.iter().filter(|(name, _)| name.text == field.name.text);
-            let Some((_, reference)) = refs.next() else {
-                return BoundName { source: "none".to_owned(), kind: ValueKind::Unknown };
-            };
-            let kind = reference_kind(plan, reference);
-            let is_same = default.as_ref().and_then(known).is_none_or(|of_default| of_default == kind);
-            let default = default.as_ref().map_or("none".to_owned(), literal);
-            BoundName {
-                source: format!("({}|default({default}))", reference_source(plan, reference)),
-                kind: if is_same { kind } else { ValueKind::Unknown },
+pub(super) fn bound_input(plan: &Plan, step: &Step, field: &Field, inserted: &InsertedBytes) -> BoundName {
+    let kind = input_kind(plan, step, field);
+    let source = match binding(step, field) {
+        Binding::Literal { value } | Binding::Default { value } => inserted.literal(&value),
+        Binding::Unbound => "none".to_owned(),
+        Binding::Ref { default, .. } => match find_reference(step, field) {
+            None => "none".to_owned(),
+            Some(reference) => {
+                let default = default.as_ref().map_or("none".to_owned(), |value| inserted.literal(value));
+                format!("({}|default({default}))", reference_source(plan, reference, inserted))
             }
+        },
+    };
+    BoundName { source, kind }
+}
+
+fn find_reference<'s>(step: &'s Step, field: &Field) -> Option<&'s Reference> {
+    step.refs.iter().find(|(name, _)| name.text == field.name.text).map(|(_, reference)| reference)
+}
+
+/// Returns what is known about the value of an input.
+pub(super) fn input_kind(plan: &Plan, step: &Step, field: &Field) -> ValueKind {
+    let known = |value: &Value| Some(ValueKind::of(value)).filter(|kind| *kind != ValueKind::Nil);
+    if let Some((_, value)) = step.values.iter().find(|(name, _)| name.text == field.name.text) {
+        return known(value).unwrap_or(ValueKind::Unknown);
+    }
+    let of_default = field.default.as_ref().and_then(known);
+    match find_reference(step, field) {
+        None => of_default.unwrap_or(ValueKind::Unknown),
+        Some(reference) => {
+            let kind = reference_kind(plan, reference);
+            if of_default.is_none_or(|of_default| of_default == kind) { kind } else { ValueKind::Unknown }
         }
     }
 }
@@ -78,9 +122,9 @@ fn reference_kind(plan: &Plan, reference: &Reference) -> ValueKind {
 }
 
 /// Returns the expression that reads a reference in a decision: undefined if it leads nowhere.
-pub(super) fn reference_source(plan: &Plan, reference: &Reference) -> String {
+pub(super) fn reference_source(plan: &Plan, reference: &Reference, inserted: &InsertedBytes) -> String {
     let whole = match &reference.from {
-        RefSource::Param(name) => match param_default(plan, name) {
+        RefSource::Param(name) => match param_default(plan, name, inserted) {
             Some(default) => format!("({}|default({default}))", param(name)),
             None => param(name),
         },
@@ -95,14 +139,14 @@ pub(super) fn reference_source(plan: &Plan, reference: &Reference) -> String {
 
 /// Returns the templates of the value that a reference names, before its drill, and of whether there is one. The value is
 /// a template of its own that passes it on as it is, of any size: the parts of a list would count as made data.
-pub(super) fn source_templates(plan: &Plan, from: &RefSource) -> Value {
+pub(super) fn source_templates(plan: &Plan, from: &RefSource, inserted: &InsertedBytes) -> Value {
     let (value, is_defined) = match from {
         RefSource::Output { step, output } => {
             let source = format!("steps[{}][{}]", quoted(step), quoted(output));
             (source.clone(), format!("{source} is defined"))
         }
         RefSource::Param(name) => {
-            let (secret, value, default) = (secret(name), param(name), param_default(plan, name));
+            let (secret, value, default) = (secret(name), param(name), param_default(plan, name, inserted));
             let is_defined = match default {
                 Some(_) => "true".to_owned(),
                 None => format!("{secret} is defined or {value} is defined"),
@@ -130,9 +174,9 @@ fn secret(name: &str) -> String {
     format!("keychain[{}][{}]", quoted(PlanStep::SECRETS), quoted(name))
 }
 
-fn param_default(plan: &Plan, name: &str) -> Option<String> {
+fn param_default(plan: &Plan, name: &str, inserted: &InsertedBytes) -> Option<String> {
     let param = plan.params.iter().find(|param| param.name.text == name)?;
-    param.default.as_ref().map(literal)
+    param.default.as_ref().map(|value| inserted.literal(value))
 }
 
 fn quoted(text: &str) -> String {

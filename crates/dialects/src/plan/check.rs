@@ -1,6 +1,6 @@
 //! Checks of a plan that was read: names, references, bindings, conditions and order. All problems are reported.
 
-use super::bind::bound_input;
+use super::bind::{InsertedBytes, bound_input, input_kind};
 use super::model::{
     ActionBody, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Segment, Step,
 };
@@ -13,7 +13,7 @@ use crate::read::Name;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use windlass_expr::{CompileError, Expr, Translation, translate_condition};
+use windlass_expr::{BoundName, CompileError, Expr, Translation, translate_condition};
 use windlass_protocol::{BuiltinAction, RefSource};
 
 /// Steps of a cycle that are named in its message.
@@ -32,6 +32,8 @@ pub(super) struct Checked {
     pub(super) plain: BTreeMap<String, String>,
     /// Values of parameters that steps cannot run without.
     pub(super) needed: Vec<NeededParam>,
+    /// Bytes of values that expressions contain; the Net adds to them.
+    pub(super) inserted: InsertedBytes,
 }
 
 pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Checked {
@@ -42,7 +44,7 @@ pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Check
         found.check_arguments(problems);
         found.check_extras(problems);
         found.check_builtin(problems);
-        checked.conditions.push(found.check_condition(source, problems));
+        checked.conditions.push(found.check_condition(source, &checked.inserted, problems));
     }
     check_references(plan, problems);
     check_cluster(plan, problems);
@@ -240,7 +242,11 @@ impl StepCheck<'_> {
         let Some((name, Value::String(text))) = values.next() else { return };
         let bind = |name: &str| {
             let field = self.step.extra_inputs.iter().find(|field| field.name.text == name);
-            let bound = field.map(|field| bound_input(self.plan, self.step, field));
+            // Only the kinds of values matter here: the worker evaluates the expression.
+            let bound = field.map(|field| BoundName {
+                source: "none".to_owned(),
+                kind: input_kind(self.plan, self.step, field),
+            });
             bound.ok_or_else(|| format!("step `{}` has no extra input `{name}`", self.step.id.text))
         };
         let of = format!("expression of step `{}`", self.step.id.text);
@@ -256,15 +262,22 @@ impl StepCheck<'_> {
         }
     }
 
-    fn check_condition(&self, source: &str, problems: &mut Problems) -> Option<Expr> {
+    fn check_condition(
+        &self,
+        source: &str,
+        inserted: &InsertedBytes,
+        problems: &mut Problems,
+    ) -> Option<Expr> {
         let condition = self.step.condition.as_ref().filter(|_| self.is_known())?;
         let bind = |name: &str| {
             let field = self.step.inputs().find(|field| field.name.text == name);
             let known: Vec<&str> = self.step.inputs().map(|field| field.name.text.as_str()).collect();
             let hint = names::hint(name, known.iter().copied()).map(|hint| format!("; {hint}"));
-            field.map(|field| bound_input(self.plan, self.step, field)).ok_or_else(|| {
+            let field = field.ok_or_else(|| {
                 format!("step `{}` has no input `{name}`{}", self.step.id.text, hint.unwrap_or_default())
-            })
+            })?;
+            let bound = bound_input(self.plan, self.step, field, inserted);
+            inserted.problem().map_or(Ok(bound), Err)
         };
         let of = format!("condition of step `{}`", self.step.id.text);
         let compiled = translate_condition(&condition.text, &bind).and_then(|translated| {

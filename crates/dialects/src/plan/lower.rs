@@ -39,7 +39,15 @@ pub(super) fn lower(plan: &Plan, checked: &Checked, problems: &mut Problems) -> 
         before.iter().for_each(|of| followers[*of].push(JoinArc::to(id(place))));
     }
     let lowering = Lowering { plan, checked };
-    let steps = followers.into_iter().enumerate().map(|(place, arcs)| lowering.step(place, arcs)).collect();
+    let mut steps = Vec::with_capacity(plan.steps.len());
+    for (place, arcs) in followers.into_iter().enumerate() {
+        steps.push(lowering.step(place, arcs));
+        if let Some(message) = checked.inserted.problem() {
+            let hint = "let steps read the value from an output of one step, or shorten it".to_owned();
+            problems.add("E0191", &plan.steps[place].id.at, message, hint);
+            return None;
+        }
+    }
     let refused = match Net::new(NetSpec { steps, policy: policy(plan) }) {
         Ok(net) => return Some(net),
         Err(refused) => refused,
@@ -119,7 +127,9 @@ impl Lowering<'_> {
             .inputs
             .iter()
             .filter_map(|input| match &input.binding {
-                Binding::Ref { from, .. } => Some((input.name.clone(), source_templates(self.plan, from))),
+                Binding::Ref { from, .. } => {
+                    Some((input.name.clone(), source_templates(self.plan, from, &self.checked.inserted)))
+                }
                 Binding::Literal { .. } | Binding::Default { .. } | Binding::Unbound => None,
             })
             .collect();
@@ -201,7 +211,9 @@ impl Lowering<'_> {
         let routing = step.routing.as_ref()?;
         let reference = match &routing.name {
             RoutingName::Literal(name) => return Some(json!({ routing.kind.key(): raw(name) })),
-            RoutingName::Ref(reference) => format!("{{{{ {} }}}}", reference_source(self.plan, reference)),
+            RoutingName::Ref(reference) => {
+                format!("{{{{ {} }}}}", reference_source(self.plan, reference, &self.checked.inserted))
+            }
         };
         Some(match routing.kind {
             RoutingKind::Any => json!(reference),

@@ -40,6 +40,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     view: &view::VIEW,
     // Conditions of earlier compilers compare values of different kinds, and large parameters are no sources of inputs.
     nets_since: 5,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 

@@ -34,6 +34,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     view: &view::VIEW,
     // In earlier versions, values became parts of programs (docs/adr/0025).
     nets_since: 1,
+    older_nets_are_programs: true,
     compiler: Some(Compiler { schema: schema::schema, compile }),
 };
 

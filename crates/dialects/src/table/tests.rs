@@ -17,6 +17,7 @@ const TOY: Dialect = Dialect {
     identity: Identity::ByContent { prefix: "toy_" },
     view: &DialectView::empty("toy"),
     nets_since: 0,
+    older_nets_are_programs: false,
     compiler: Some(Compiler { schema: || json!({ "required": ["toys"] }), compile }),
 };
 

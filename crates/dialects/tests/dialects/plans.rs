@@ -6,7 +6,7 @@ use windlass_dialects::plan::{
     ActionLookup, ActionRef, NoActions, PlanCluster, PlanDocument, RegisteredAction, is_plan, parse_action,
     read_plan, read_stored_plan,
 };
-use windlass_dialects::{Dialect, InputsSchema, compile};
+use windlass_dialects::{Dialect, InputsSchema, compile, recompile};
 use windlass_kernel::net::{Affinity, Join, Recovery, Step, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Binding, Pipeline, PlanStep, RefSource, StepProgram};
@@ -365,4 +365,53 @@ fn the_documents_on_the_page_compile_and_it_names_every_key() {
     for builtin in windlass_protocol::BuiltinAction::ALL {
         assert!(PAGE.contains(&format!("`{}`", builtin.name())), "{builtin:?}");
     }
+}
+
+#[test]
+fn a_plan_whose_expressions_repeat_a_large_value_is_refused() {
+    let large = "x".repeat(3 << 20);
+    let steps = |count: usize| {
+        let step = |n| {
+            format!(
+                "{{\"id\": \"s{n}\", \"action\": {{\"script\": \"true\", \"params\": [{{\"name\": \"i\"}}]}}, \"args\":                  {{\"refs\": {{\"i\": \"params.p\"}}}}}}"
+            )
+        };
+        (0..count).map(step).collect::<Vec<_>>().join(",")
+    };
+    let plan = |count: usize| {
+        format!(
+            "{{\"params\": [{{\"name\": \"p\", \"default\": \"{large}\"}}], \"steps\": [{}]}}",
+            steps(count)
+        )
+    };
+    assert!(read_plan(&plan(5), &NoActions).is_ok());
+    let refused = read_plan(&plan(1_000), &NoActions).expect_err("it is refused");
+    assert_eq!((refused.len(), refused[0].code.to_string()), (1, "E0191".to_owned()));
+    assert!(refused[0].message.contains("repeat more than 16 MiB"), "{}", refused[0].message);
+    let condition = vec!["i == i"; 100].join(" and ");
+    let conditional = format!(
+        "{{\"steps\": [{{\"id\": \"s\", \"action\": {{\"script\": \"true\", \"params\": [{{\"name\": \"i\"}}]}}, \"args\":          {{\"values\": {{\"i\": \"{large}\"}}}}, \"condition\": \"{condition}\"}}]}}"
+    );
+    let refused = read_plan(&conditional, &NoActions).expect_err("it is refused");
+    assert!(refused[0].message.contains("repeat more than 16 MiB"), "{}", refused[0].message);
+}
+
+#[test]
+fn a_check_that_names_a_large_value_often_is_read_without_copies_of_it() {
+    let large = "x".repeat(3 << 20);
+    let expression = vec!["v"; 1_200].join(" + ") + " == 'a'";
+    let plan = format!(
+        "{{\"steps\": [{{\"id\": \"s\", \"action\": \"check\", \"extraInputs\": [{{\"name\": \"v\"}}], \"args\":          {{\"values\": {{\"name\": \"n\", \"expression\": \"{expression}\", \"v\": \"{large}\"}}}}}}]}}"
+    );
+    // With a copy for each use, it would take 4 GB.
+    read_plan(&plan, &NoActions).expect("a plan");
+}
+
+#[test]
+fn a_stored_plan_that_is_refused_by_now_keeps_its_net() {
+    let stored = net(HEALTH);
+    let refused = "params: [{name: p}]\nsteps: [{id: a, action: {script: 'true'}, condition: missing}]";
+    let again = recompile(("plan", refused), 1, &stored);
+    assert_eq!((again.net.is_none(), again.manifest.editors_only), (true, false));
+    assert!(again.manifest.inputs_schema.is_some(), "inputs of its executions are still checked");
 }

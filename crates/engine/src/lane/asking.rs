@@ -6,14 +6,16 @@ use super::batch::WriteFollowUp;
 use super::deciding::{Pending, PendingKind};
 use super::dispatch::parts;
 use crate::resources::{RequestingUnit, ResourceRequest};
-use crate::wake::{Effect, EngineAnswer};
+use crate::wake::{Effect, EngineAnswer, GroupReply};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::net::Work;
 use windlass_kernel::{Execution, ExecutionId};
 use windlass_protocol as protocol;
-use windlass_protocol::{CHILD_KIND, Failure, Outcome, Pipeline, ResourceAsk, ResourceReply, Tool, codes};
-use windlass_store::{Entry, StoredMemory, WHOLE, Write};
+use windlass_protocol::{
+    AgentAnswer, CHILD_KIND, Failure, Outcome, Pipeline, ResourceAsk, ResourceReply, Tool, codes,
+};
+use windlass_store::{Audit, Entry, StoredMemory, WHOLE, Write};
 
 /// Tools of which a task uses the memory of its workflow.
 const MEMORY_TOOLS: [Tool; 2] = [Tool::MemoryStore, Tool::MemorySearch];
@@ -91,6 +93,7 @@ impl<R> Lane<R> {
         let mut asker = RequestingUnit { execution, is_remote, is_whole, ..RequestingUnit::default() };
         let Some(live) = self.executions.get(execution) else { return asker };
         asker.inputs = live.state.head.inputs.clone();
+        asker.inputs_of_worker = live.origin.has_inputs_of_worker();
         // The calls of a group are rendered in this process, with results of workers that the execution is bound to.
         asker.is_remote |= live.origin.options.runner.is_some();
         if let Some(step_run) = live.state.run(run) {
@@ -102,23 +105,40 @@ impl<R> Lane<R> {
         asker
     }
 
-    /// Returns whether the definition of a unit has a task of this kind; None if its execution is not in memory.
-    pub(super) fn has_task(&self, unit: protocol::Unit, kind: &str) -> Option<bool> {
-        self.executions.get(parts(unit).0)?;
-        Some(self.requesting_unit(unit, true).has_task(kind))
+    /// Makes a call of a worker outside of this process that the definition of its unit decides on, as soon as its execution
+    /// is in memory. `audit` is written if the call is refused.
+    pub(super) fn make_checked(&mut self, call: CheckedCall, audit: Option<Box<Audit>>, reply: R) {
+        let (execution, ..) = parts(call.unit());
+        if self.executions.get(execution).is_some() {
+            return self.make_held(call, audit, reply);
+        }
+        let what = PendingKind::Relayed(Box::new(call));
+        self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit });
     }
 
-    /// Replaces a report by a failure if it starts an execution that the definition of its unit does not name. None: the
-    /// execution is not in memory.
-    pub(super) fn check_report(&self, mut report: Box<protocol::Report>) -> Option<Box<protocol::Report>> {
-        if let Outcome::Child { definition, .. } = &report.outcome {
-            self.executions.get(parts(report.unit).0)?;
-            let asker = self.requesting_unit(report.unit, true);
-            if let Err(failure) = check_child(asker.spec.as_deref(), definition) {
-                report.outcome = Outcome::Failed(*failure);
+    /// Makes a call for a unit whose execution is in memory.
+    pub(super) fn make_held(&mut self, call: CheckedCall, audit: Option<Box<Audit>>, reply: R) {
+        let asker = self.requesting_unit(call.unit(), true);
+        match call {
+            CheckedCall::Agent(call) if asker.has_task(Tool::AiAgent.kind()) => self.agent(call, reply),
+            CheckedCall::Agent(_) => {
+                let why = "the step has no task that makes decisions of an agent".to_owned();
+                let refused = protocol::Reply::Agent(Box::new(AgentAnswer::Refused { why }));
+                self.answer(reply, EngineAnswer::Group(GroupReply::Denied(Box::new(refused))));
+            }
+            CheckedCall::Report(mut report) => {
+                if let Outcome::Child { definition, .. } = &report.outcome
+                    && let Err(failure) = check_child(asker.spec.as_deref(), definition)
+                {
+                    report.outcome = Outcome::Failed(*failure);
+                    // A unit that has ended has no definition: its report changes nothing.
+                    if let Some(audit) = audit.filter(|_| asker.spec.is_some()) {
+                        self.open.write(Write::Entry(Box::new(Entry::Audit(audit))), WriteFollowUp::Nothing);
+                    }
+                }
+                self.report(report, reply);
             }
         }
-        Some(report)
     }
 
     /// Returns the lines of a log under the name of the step that wrote them.
@@ -129,6 +149,31 @@ impl<R> Lane<R> {
             log.step.clone_from(&live.net.step(step_run.step).name);
         }
         log
+    }
+}
+
+/// A call that the stored definition of its unit decides on.
+#[derive(Debug)]
+pub(super) enum CheckedCall {
+    Agent(protocol::AgentCall),
+    /// The report of a step that starts an execution becomes a failure if its definition does not name the one to start.
+    Report(protocol::Report),
+}
+
+impl CheckedCall {
+    fn unit(&self) -> protocol::Unit {
+        match self {
+            CheckedCall::Agent(call) => call.unit,
+            CheckedCall::Report(report) => report.unit,
+        }
+    }
+
+    /// Returns the answer to a call for an execution that is not worked on.
+    pub(super) fn stale(&self) -> EngineAnswer {
+        match self {
+            CheckedCall::Agent(_) => EngineAnswer::agent(AgentAnswer::Stale),
+            CheckedCall::Report(_) => EngineAnswer::verdict(protocol::Verdict::Stale),
+        }
     }
 }
 
@@ -163,8 +208,7 @@ fn spec_of(work: &Work) -> Option<&Arc<Value>> {
 /// the worker renders it, so it could be any definition of the tenant.
 fn check_child(spec: Option<&Value>, definition: &Value) -> Result<(), Box<Failure>> {
     let tasks = || spec.into_iter().flat_map(Pipeline::tasks_of).filter(|(kind, _)| *kind == CHILD_KIND);
-    let is_text =
-        |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(|text| text.contains("{{"));
+    let is_text = |value: Option<&Value>| value.and_then(Value::as_str).is_some_and(is_template);
     let names =
         |config: &Value| NAMES_OF_CHILDREN.iter().all(|name| config.get(name) == definition.get(name));
     if tasks().any(|(_, config)| names(config)) {
@@ -177,6 +221,10 @@ fn check_child(spec: Option<&Value>, definition: &Value) -> Result<(), Box<Failu
             .to_owned(),
         false => format!("the worker asked for the execution of {definition}, which the step does not name"),
     })))
+}
+
+fn is_template(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|tag| text.contains(tag))
 }
 
 pub(super) fn denied(message: String) -> Failure {
@@ -203,6 +251,11 @@ mod tests {
         {
             assert!(check(other.clone()).is_err_and(|why| why.contains("without a template")), "{other}");
         }
+        let statement = "{% if ctx.a %}a{% else %}b{% endif %}";
+        let spec =
+            json!({ "tasks": [{ "label": "a", "kind": "playbook", "config": { "path": statement } }] });
+        let failed = check_child(Some(&spec), &json!({ "path": "a" })).unwrap_err();
+        assert!(failed.message.contains("without a template"), "{}", failed.message);
         let plain = json!({ "tasks": [{ "label": "a", "kind": "shell", "config": {} }] });
         let failed = check_child(Some(&plain), &json!({ "path": "named" })).unwrap_err();
         assert_eq!(failed.code, "PERMISSION_DENIED");

@@ -1,6 +1,7 @@
 //! Inputs for the kernel: they wait for their execution, are decided, or are refused.
 
 use super::Lane;
+use super::asking::CheckedCall;
 use super::batch::{Building, WriteFollowUp};
 use super::depth;
 use super::dispatch::unit;
@@ -116,6 +117,8 @@ pub(super) enum PendingKind {
         call: Box<protocol::ResourceCall>,
         is_remote: bool,
     },
+    /// A worker outside of this process makes a call that the definition of its unit decides on.
+    Relayed(Box<CheckedCall>),
     /// A worker outside of this process repeats a report.
     Repeat {
         input: Box<Input>,
@@ -146,6 +149,7 @@ impl PendingKind {
             | PendingKind::WholeEnded { .. } => EngineAnswer::verdict(protocol::Verdict::Stale),
             PendingKind::Agent(_) => EngineAnswer::agent(protocol::AgentAnswer::Stale),
             PendingKind::Asked { .. } => EngineAnswer::resource(protocol::ResourceReply::Stale),
+            PendingKind::Relayed(call) => call.stale(),
             any_of![PendingKind: Input Create Fork Await Dispatch StartDue Begin Assign Taken Inside Again Claimed Fetch Sort Kept] => {
                 EngineAnswer::Refused(refusal)
             }
@@ -338,6 +342,12 @@ impl<R> Lane<R> {
                 }
                 self.rest(id);
             }
+            PendingKind::Relayed(call) => {
+                if let Some(reply) = pending.reply {
+                    self.make_held(*call, pending.audit, reply);
+                }
+                self.rest(id);
+            }
             PendingKind::Repeat { .. } => self.repeat(id, pending),
             PendingKind::Sort { run, fence } => {
                 self.enqueue(id, run, fence);
@@ -420,7 +430,7 @@ impl<R> Lane<R> {
             PendingKind::Report(_) => EngineAnswer::verdict(protocol::Verdict::Accepted),
             PendingKind::Agent(_) => EngineAnswer::agent(protocol::AgentAnswer::Noted),
             any_of![PendingKind: Input Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch
-                Asked Repeat Sort Kept] => EngineAnswer::Accepted,
+                Asked Relayed Repeat Sort Kept] => EngineAnswer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -448,7 +458,7 @@ impl<R> Lane<R> {
                 building.records = Arc::new(forking.take_records());
             }
             any_of![PendingKind: Input Report Agent Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again
-                Claimed Fetch Asked Repeat Sort Kept] => {}
+                Claimed Fetch Asked Relayed Repeat Sort Kept] => {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
@@ -590,7 +600,7 @@ fn bound_depth(what: &mut PendingKind) -> Result<(), Rejected> {
         | PendingKind::Report(input)
         | PendingKind::Agent(input)
         | PendingKind::Create(input, _) => depth::bound(input),
-        any_of![PendingKind: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Asked
+        any_of![PendingKind: Fork Await Dispatch StartDue Begin Assign Taken Inside WholeReady WholeEnded Again Claimed Fetch Asked Relayed
             Repeat Sort Kept] => Ok(()),
     }
 }

@@ -141,7 +141,7 @@ impl<R> Lane<R> {
         let lookup = Lookup::Named(tenant.clone(), wanted.which.clone(), wanted.version);
         let origin = Box::new(Origin {
             tenant,
-            trigger: Cow::Borrowed("workflow"),
+            trigger: Cow::Borrowed(Origin::CHILD),
             parent: create.parent.as_ref().map(|parent| parent.execution),
             options: Arc::unwrap_or_clone(options),
             ..Origin::default()

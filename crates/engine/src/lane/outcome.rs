@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windlass_kernel::{
     Create, Decision, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, RunChange, any_of,
 };
-use windlass_store::{DueTimer, Letter, Retry};
+use windlass_store::{DueTimer, Letter, Origin, Retry};
 
 impl<R> Lane<R> {
     /// Adds the effects of a decision to its commit. `grace_ms` is the time that stopped work has to end.
@@ -39,7 +39,7 @@ impl<R> Lane<R> {
                 let Some(live) = self.executions.get(id) else { return };
                 let retry = Retry {
                     parent: Some(Parent { execution: id, run, fence }),
-                    trigger: "workflow".to_owned(),
+                    trigger: Origin::CHILD.to_owned(),
                     by: format!("exec_{id}"),
                     restricted: live.origin.options.restricted,
                     ..Retry::of(of)

@@ -82,7 +82,15 @@ impl<R> Lane<R> {
                 }
                 self.answer(reply, EngineAnswer::Group(GroupReply::Returned));
             }
-            GroupCall::Relay { session, call } => self.relay(&session, *call, reply),
+            GroupCall::Relay { session, call, audit } => self.relay(&session, *call, audit, reply),
+            GroupCall::Check { session } => {
+                let found = match self.knows_outside(&session) {
+                    true if self.sessions.is_claiming(session.id) => GroupReply::ClaimsOnly,
+                    true => GroupReply::Returned,
+                    false => GroupReply::NoSession,
+                };
+                self.answer(reply, EngineAnswer::Group(found));
+            }
             GroupCall::Restrict { tenant, group, cluster } => {
                 for barred in self.sessions.restrict(&GroupKey { tenant, name: group }, cluster) {
                     self.groups.end_claim(barred);

@@ -80,7 +80,7 @@ impl<R> Lane<R> {
             }
             PendingKind::Claimed { session, .. } => self.unreserve(*session),
             PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-            any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Asked
+            any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Again Fetch Asked Relayed
                 Repeat Sort Kept] => {}
         }
         let Some(reply) = pending.reply else { return };

@@ -224,7 +224,7 @@ impl<R> Lane<R> {
                 PendingKind::Again { run, fence } => self.return_undelivered(unit(id, *run, *fence)),
                 PendingKind::Claimed { session, .. } => self.unreserve(*session),
                 PendingKind::Taken { session, .. } => self.sessions.unreserve_runner(*session),
-                any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Asked
+                any_of![PendingKind: Input Report Agent Create Fork Await StartDue Inside WholeReady WholeEnded Fetch Asked Relayed
                     Repeat Sort Kept] => {}
             }
             let refusal = Refusal::NoExecution(id);

@@ -185,6 +185,8 @@ fn begin_again(id: ExecutionId, retry: &Retry, mut past: Past, now: Millis) -> R
     let mut origin = (*stored.origin).clone();
     origin.options = origin.options.started(retry.by.clone(), &stored.origin.options);
     origin.options.restricted |= retry.restricted;
+    // The new execution has these inputs, or some of them.
+    origin.options.inputs_of_worker = stored.origin.has_inputs_of_worker();
     if let Some(definition) = definition {
         (origin.definition, origin.workflow) = (Some(definition.id), Some(definition.workflow));
     }

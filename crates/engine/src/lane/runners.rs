@@ -2,6 +2,7 @@
 //! process. What the start of an execution binds to a group of them waits here until one has a free slot.
 
 use super::Lane;
+use super::asking::CheckedCall;
 use super::batch::WriteFollowUp;
 use super::deciding::{Pending, PendingKind};
 use super::dispatch::{attempt_timer, has_asked_to_stop, lease};
@@ -12,9 +13,9 @@ use crate::wake::{Effect, EngineAnswer, GroupReply, SessionKey};
 use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
 use windlass_protocol as protocol;
 use windlass_protocol::{
-    AgentAnswer, Call, Order, Reply, ResourceAsk, ResourceReply, Rights, Tool, Variables,
+    AgentAnswer, Call, Order, Outcome, Reply, ResourceAsk, ResourceReply, Rights, Variables,
 };
-use windlass_store::{Priority, Runner, Tenant, WHOLE, Write};
+use windlass_store::{Audit, Priority, Runner, Tenant, WHOLE, Write};
 
 /// Workers of a tenant that an execution is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,8 +179,8 @@ impl<R> Lane<R> {
     }
 
     /// Makes a call of the protocol for a worker outside of this process. The worker may act only for the units that
-    /// its session holds.
-    pub(super) fn relay(&mut self, key: &SessionKey, call: Call, reply: R) {
+    /// its session holds. `audit` is written if the call starts an execution that its step does not name.
+    pub(super) fn relay(&mut self, key: &SessionKey, call: Call, audit: Option<Box<Audit>>, reply: R) {
         if !self.knows_outside(key) {
             return self.answer(reply, EngineAnswer::Group(GroupReply::NoSession));
         }
@@ -193,23 +194,18 @@ impl<R> Lane<R> {
         match call {
             Call::Beat(beat) if beat.session == key.id => self.beat(&beat, reply),
             Call::Leave(session) if session == key.id => self.leave(session, reply),
-            Call::Report(report) if holds(report.unit) => match self.check_report(report) {
-                Some(report) => self.report(*report, reply),
-                None => self.answer(reply, EngineAnswer::Group(GroupReply::NotLoaded)),
-            },
+            Call::Report(report) if holds(report.unit) && matches!(report.outcome, Outcome::Child { .. }) => {
+                self.make_checked(CheckedCall::Report(*report), audit, reply);
+            }
+            Call::Report(report) if holds(report.unit) => self.report(*report, reply),
             // The report may have been accepted before; then it is accepted again.
             Call::Report(report) if !report.unit.is_whole() => self.begin_repeat(key, *report, reply),
             Call::Checkpoint(checkpoint) if holds(checkpoint.unit) => self.checkpoint(checkpoint, reply),
             Call::Progress(progress) if holds(progress.unit) => self.progress(progress, reply),
             Call::Log(log) if holds(log.unit) => self.log(self.with_own_step(log), reply),
-            Call::Agent(call) if holds(call.unit) => match self.has_task(call.unit, Tool::AiAgent.kind()) {
-                Some(true) => self.agent(*call, reply),
-                Some(false) => {
-                    let why = "the step has no task that makes decisions of an agent".to_owned();
-                    self.answer(reply, EngineAnswer::agent(AgentAnswer::Refused { why }));
-                }
-                None => self.answer(reply, EngineAnswer::Group(GroupReply::NotLoaded)),
-            },
+            Call::Agent(call) if holds(call.unit) => {
+                self.make_checked(CheckedCall::Agent(*call), audit, reply);
+            }
             // Programs run as the user of the worker, who belongs to the tenant and not to the server.
             Call::Resource(call) if holds(call.unit) && call.ask == ResourceAsk::GetRights => {
                 let rights = Rights { programs: true, variables: Variables::All };

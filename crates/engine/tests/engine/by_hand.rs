@@ -4,14 +4,18 @@ use crate::COMPLETED;
 use crate::rig::{definition, net, report, start, task};
 use serde_json::json;
 use std::sync::Arc;
-use windlass_engine::{ChildCheck, Config, Effect, EngineAnswer, Lane, Lookup, Now, Request, Wake, look_up};
-use windlass_kernel::Millis;
+use windlass_engine::{
+    ChildCheck, Config, Effect, EngineAnswer, GroupCall, GroupReply, Lane, Lookup, Now, Request, SessionKey,
+    Wake, look_up,
+};
 use windlass_kernel::net::{Policy, Retry, Step};
+use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
-    Call, Checkpoint, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Verdict, Work,
+    AgentAnswer, AgentAsk, AgentCall, Call, Checkpoint, Failure, Order, Outcome, PROTOCOL_VERSION, Register,
+    Reply, SessionId, Verdict, Work,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{DefinitionId, Store};
+use windlass_store::{DefinitionId, Quarantine, Runner, Session, Store, Tenant, WorkerSession};
 
 const ACCEPTED: EngineAnswer = EngineAnswer::Reply(Reply::Verdict(Verdict::Accepted));
 
@@ -29,8 +33,12 @@ struct Process<'s> {
 
 impl<'s> Process<'s> {
     fn start(store: &'s mut Sqlite, seed: u64, recovers: bool) -> Process<'s> {
+        Process::of(store, Config { seed, ..Config::default() }, recovers)
+    }
+
+    fn of(store: &'s mut Sqlite, config: Config, recovers: bool) -> Process<'s> {
         let reader = store.reader().unwrap();
-        let lane = Lane::new(Config { seed, ..Config::default() }, at(0, 0));
+        let lane = Lane::new(config, at(0, 0));
         Process { lane, store, reader, now: 0, off: 0, recovers, orders: Vec::new() }
     }
 
@@ -154,4 +162,62 @@ fn a_timer_set_after_the_clock_jumped_is_on_time() {
     assert_eq!(process.wake(Wake::Ask(Request::Await(id), ())), None, "it naps");
     process.now += 1;
     assert_eq!(process.wake(Wake::Tick), Some(COMPLETED));
+}
+
+/// A step that starts another execution, at a worker outside of the process.
+fn held_outside(store: &mut Sqlite, session: &WorkerSession) -> Work {
+    let mut process = Process::start(store, 1, true);
+    let opened = process.ask(Request::Group(GroupCall::Open(Box::new(session.clone()))));
+    assert_eq!(opened, EngineAnswer::Group(GroupReply::Opened));
+    process.wake(Wake::Ask(Request::Group(GroupCall::Attach { session: key(session) }), ()));
+    let net = net(Policy::default(), vec![task("child", &[])]);
+    process.ask(Request::Define(Box::new(definition("one", net))));
+    let mut start = start(DefinitionId(1), json!({}));
+    let runner = Runner { group: session.group.clone(), cluster: None };
+    Arc::make_mut(&mut start.origin).options.runner = Some(runner);
+    assert!(matches!(process.ask(Request::Start(Box::new(start))), EngineAnswer::Started(_)));
+    process.passes(0);
+    process.work()
+}
+
+fn key(session: &WorkerSession) -> SessionKey {
+    let id = SessionId(session.id.0);
+    SessionKey { id, digest: session.digest, tenant: session.tenant.clone(), group: None }
+}
+
+/// Other calls of the same request would fail with it.
+#[test]
+fn a_call_for_a_quarantined_execution_is_stale() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+    let session = WorkerSession {
+        id: Session(7),
+        digest: [1; 32],
+        tenant: Tenant::default(),
+        group: "lab".to_owned(),
+        cluster: None,
+        slots: 1,
+        worker: "w".to_owned(),
+        opened_at: Millis(1_000_000),
+        expires_at: Millis(2_000_000),
+    };
+    let work = held_outside(&mut store, &session);
+    let quarantine = Quarantine { since: Millis(1), reason: "it is so".to_owned(), deaths: 3 };
+    let config = Config {
+        seed: 2,
+        sessions: vec![session.clone()],
+        quarantined: vec![(ExecutionId(work.unit.execution), quarantine)],
+        ..Config::default()
+    };
+    let mut process = Process::of(&mut store, config, true);
+    process.passes(0);
+    let child =
+        Outcome::Child { definition: json!({ "path": "other" }), inputs: json!({}), cursor: json!({}) };
+    let relay = |call| GroupCall::Relay { session: key(&session), call: Box::new(call), audit: None };
+    let reported = process.ask(Request::Group(relay(Call::Report(Box::new(report(&work, child))))));
+    assert_eq!(reported, EngineAnswer::Reply(Reply::Verdict(Verdict::Stale)));
+    let (unit, ask) = (work.unit, AgentAsk::Pause { reason: "x".to_owned() });
+    let agent = AgentCall { unit, call: "1".to_owned(), ask };
+    let asked = process.ask(Request::Group(relay(Call::Agent(Box::new(agent)))));
+    assert_eq!(asked, EngineAnswer::Reply(Reply::Agent(Box::new(AgentAnswer::Stale))));
 }

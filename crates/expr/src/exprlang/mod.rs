@@ -9,10 +9,14 @@ mod lexer;
 mod parser;
 
 use crate::{CompileError, Value};
+use std::cell::RefCell;
 use std::fmt::Write;
 
 /// Maximum length of an expression. Conditions are read by people.
 pub const SOURCE_MAX: usize = 10_000;
+
+/// Encloses the number of a replacement. Literals escape it, and it is no token.
+const MARK: char = '\0';
 
 /// Functions with one argument, and the filter that each of them is.
 const FUNCTIONS: [(&str, &str); 7] = [
@@ -132,7 +136,15 @@ pub fn translate_condition(
     source: &str,
     bind: &dyn Fn(&str) -> Result<BoundName, String>,
 ) -> Result<Translation, CompileError> {
-    let (translated, warnings) = parser::parse(source, bind)?;
+    // The parser copies the source of an operand for each operator around it, so a long replacement follows at the end.
+    let replacements = RefCell::new(Vec::new());
+    let mark = |name: &str| {
+        let BoundName { source, kind } = bind(name)?;
+        let mut replacements = replacements.borrow_mut();
+        replacements.push(source);
+        Ok(BoundName { source: format!("{MARK}{}{MARK}", replacements.len() - 1), kind })
+    };
+    let (translated, warnings) = parser::parse(source, &mark)?;
     let condition = match translated.kind {
         ValueKind::Boolean => translated.source,
         ValueKind::Unknown => format!("({})|strict_bool", translated.source),
@@ -141,7 +153,19 @@ pub fn translate_condition(
             return Err(error_at(source, message, 0));
         }
     };
-    Ok(Translation { source: condition, warnings })
+    Ok(Translation { source: replace_marks(&condition, &replacements.into_inner()), warnings })
+}
+
+/// Replaces the number between two marks by the source with this number.
+fn replace_marks(marked: &str, replacements: &[String]) -> String {
+    let mut source =
+        String::with_capacity(marked.len() + replacements.iter().map(String::len).sum::<usize>());
+    for (place, part) in marked.split(MARK).enumerate() {
+        let replacement =
+            part.parse().ok().filter(|_| place % 2 == 1).and_then(|at: usize| replacements.get(at));
+        source.push_str(replacement.map_or(part, String::as_str));
+    }
+    source
 }
 
 /// Writes a value as an expression. Braces are escaped, so that no part of a text looks like a tag.

@@ -171,3 +171,20 @@ fn a_literal_is_the_value_and_never_a_tag() {
     let expr = Expr::compile(&source).expect("an expression");
     assert_eq!(expr.eval(&crate::Map::new()), Ok(value));
 }
+
+#[test]
+fn names_are_replaced_in_their_order_and_digits_stay() {
+    let bind = |name: &str| Ok(BoundName { source: format!("<{name}>"), kind: ValueKind::Unknown });
+    let translated = translate_condition("a == 1 and b == a", &bind).unwrap().source;
+    assert_eq!(translated, "((<a> is strict_equal((1))) and (<b> is strict_equal(<a>)))");
+}
+
+#[test]
+fn a_long_replacement_is_not_copied_for_each_operator() {
+    let long = "x".repeat(100_000);
+    let bind = |_: &str| Ok(BoundName { source: long.clone(), kind: ValueKind::Number });
+    // One hundred values among thousands of operators: with a copy for each of them, it would take minutes.
+    let source = format!("{}{} > 0", "v+".repeat(100), "1+".repeat(4_800) + "1");
+    let translated = translate_condition(&source, &bind).unwrap().source;
+    assert_eq!(translated.matches('x').count(), 100 * long.len());
+}

@@ -3,6 +3,7 @@
 //! The engine is the authority on sessions and leases. The data here is a cache: a call that is not in memory, after a
 //! restart or when there are too many, is rendered again when its result is reported.
 
+mod budget;
 mod calls;
 mod groups;
 mod handles;
@@ -12,13 +13,15 @@ mod threads;
 
 pub(crate) use groups::{GROUPS_MAX, Groups};
 pub(crate) use handles::SessionHandle;
-pub(crate) use runners::NewRunner;
+pub(crate) use runners::{NewRunner, RelayAnswer, RelayedCall};
 
 use crate::app::unexpected_answer;
 use crate::cache::lock;
 use crate::host::{now, remote_config};
 use crate::problem::{Problem, ProblemCode};
+use budget::CallBytes;
 use calls::Calls;
+use limits::CallLimits;
 use runners::Mailboxes;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,6 +42,9 @@ pub struct RemoteWorkers {
     ttl_ms: u64,
     pub(crate) groups: Groups,
     calls: Mutex<Calls<Box<RemoteUnit>>>,
+    limits: CallLimits,
+    /// Bytes of calls of `windlass worker` processes.
+    pub(crate) call_bytes: CallBytes,
     mailboxes: Mailboxes,
     rules: Arc<WorkerRules>,
 }
@@ -81,6 +87,8 @@ impl RemoteWorkers {
             ttl_ms,
             groups: Groups::new(groups),
             calls: Mutex::default(),
+            limits: CallLimits::default(),
+            call_bytes: CallBytes::default(),
             mailboxes: Mailboxes::default(),
             rules,
         }
@@ -151,7 +159,7 @@ impl RemoteWorkers {
     /// Closes a session.
     fn leave(&self, key: SessionKey) {
         let call = Box::new(Call::Leave(key.id));
-        self.engine.ask(Request::Group(GroupCall::Relay { session: key, call }), |_| {});
+        self.engine.ask(Request::Group(GroupCall::Relay { session: key, call, audit: None }), |_| {});
     }
 
     /// Claims work, and waits until there is some. If the caller disconnects, the claimed work is offered to others.
@@ -252,17 +260,19 @@ impl RemoteWorkers {
 
     async fn give_back(&self, session: SessionKey, units: &[ClaimedUnit]) {
         let units: Vec<Unit> = units.iter().map(|claimed| claimed.unit).collect();
+        units.iter().for_each(|unit| self.limits.remove(&session, *unit));
         if !units.is_empty() {
             let _ = self.ask(GroupCall::Return { session, units }).await;
         }
     }
 
     pub(crate) async fn beat(&self, key: SessionKey, held: Vec<Unit>) -> Result<HeldUnits, Problem> {
-        let tenant = key.tenant.clone();
+        let session = key.clone();
         match self.ask(GroupCall::Beat { session: key, held }).await? {
             GroupReply::Held { lost, stop } => {
+                lost.iter().for_each(|unit| self.limits.remove(&session, *unit));
                 let mut calls = lock(&self.calls);
-                lost.iter().for_each(|unit| drop(calls.remove(&tenant, unit)));
+                lost.iter().for_each(|unit| drop(calls.remove(&session.tenant, unit)));
                 Ok(HeldUnits { lost, stop })
             }
             GroupReply::NoSession => Err(no_session()),
@@ -272,6 +282,17 @@ impl RemoteWorkers {
 
     /// Reports the result of a unit. `Err` with 409: the session does not hold the unit any more, and nothing changed.
     pub(crate) async fn report(
+        &self,
+        key: &SessionKey,
+        unit: Unit,
+        result: ReportedResult,
+    ) -> Result<CallVerdict, Problem> {
+        let verdict = self.report_call(key, unit, result).await?;
+        self.limits.remove(key, unit);
+        Ok(verdict)
+    }
+
+    async fn report_call(
         &self,
         key: &SessionKey,
         unit: Unit,

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use windlass_engine::{EngineAnswer, GroupCall, GroupReply, Request, SessionKey};
 use windlass_protocol::{Call, Order, Reply, SessionId};
-use windlass_store::{Session, Tenant, WorkerSession};
+use windlass_store::{Audit, Session, Tenant, WorkerSession};
 
 /// Maximum number of orders that wait for one worker. Orders beyond the units that it holds repeat earlier ones.
 const ORDERS_MAX: usize = 10_000;
@@ -103,6 +103,23 @@ impl Mailbox {
     }
 }
 
+/// A call of a worker for the engine.
+#[derive(Debug)]
+pub(crate) struct RelayedCall {
+    pub(crate) call: Call,
+    /// Entry that is written if the call starts an execution that its step does not name.
+    pub(crate) audit: Option<Box<Audit>>,
+}
+
+/// Answer to a call of a worker.
+#[derive(Debug)]
+pub(crate) struct RelayAnswer {
+    /// None: the reply takes longer than a request may; the same call made again gets the same reply.
+    pub(crate) reply: Option<Reply>,
+    /// Whether the unit has no right to such a call.
+    pub(crate) is_denied: bool,
+}
+
 /// A worker that registers.
 #[derive(Debug)]
 pub(crate) struct NewRunner {
@@ -191,20 +208,29 @@ impl RemoteWorkers {
         Ok(mailbox)
     }
 
-    /// Makes the calls of a worker in their order, and returns their replies. None: the reply takes longer than a
-    /// request may; the same call made again gets the same reply.
+    /// Refuses a session that does not exist, or that claims calls of its group.
+    pub(crate) async fn check_session(&self, key: &SessionKey) -> Result<(), Problem> {
+        match self.ask(GroupCall::Check { session: key.clone() }).await? {
+            GroupReply::Returned => Ok(()),
+            GroupReply::NoSession => Err(no_session()),
+            GroupReply::ClaimsOnly => Err(claims_only()),
+            other => Err(super::unexpected_reply(other)),
+        }
+    }
+
+    /// Makes the calls of a worker in their order, and returns their replies.
     pub(crate) async fn relay(
         &self,
         key: &SessionKey,
-        calls: Vec<Call>,
-    ) -> Result<Vec<Option<Reply>>, Problem> {
+        calls: Vec<RelayedCall>,
+    ) -> Result<Vec<RelayAnswer>, Problem> {
         if !self.engine.is_recovered() {
             return Err(Problem::unavailable("the server is starting; retry after the time in Retry-After"));
         }
         let mut waiting = Vec::with_capacity(calls.len());
-        for call in calls {
+        for RelayedCall { call, audit } in calls {
             let (sender, answer) = oneshot::channel();
-            let relay = GroupCall::Relay { session: key.clone(), call: Box::new(call) };
+            let relay = GroupCall::Relay { session: key.clone(), call: Box::new(call), audit };
             if !self.engine.try_ask(Request::Group(relay), move |answer| drop(sender.send(answer))) {
                 return Err(overloaded());
             }
@@ -221,20 +247,24 @@ impl RemoteWorkers {
 async fn read_answer(
     answer: oneshot::Receiver<EngineAnswer>,
     wait: Duration,
-) -> Result<Option<Reply>, Problem> {
+) -> Result<RelayAnswer, Problem> {
     match timeout(wait, answer).await {
-        Err(_) => Ok(None),
-        Ok(Ok(EngineAnswer::Reply(reply))) => Ok(Some(reply)),
-        Ok(Ok(EngineAnswer::Group(GroupReply::NoSession))) => Err(no_session()),
-        Ok(Ok(EngineAnswer::Group(GroupReply::ClaimsOnly))) => Err(Problem::forbidden(
-            "the session claims calls of its group; only sessions of `windlass worker` make calls of the protocol",
-        )),
-        Ok(Ok(EngineAnswer::Group(GroupReply::NotLoaded))) => {
-            Err(Problem::unavailable("the execution is being read; retry after the time in Retry-After"))
+        Err(_) => Ok(RelayAnswer { reply: None, is_denied: false }),
+        Ok(Ok(EngineAnswer::Reply(reply))) => Ok(RelayAnswer { reply: Some(reply), is_denied: false }),
+        Ok(Ok(EngineAnswer::Group(GroupReply::Denied(reply)))) => {
+            Ok(RelayAnswer { reply: Some(*reply), is_denied: true })
         }
+        Ok(Ok(EngineAnswer::Group(GroupReply::NoSession))) => Err(no_session()),
+        Ok(Ok(EngineAnswer::Group(GroupReply::ClaimsOnly))) => Err(claims_only()),
         Ok(Ok(EngineAnswer::Stopping) | Err(_)) => {
             Err(Problem::unavailable("the server is being stopped; retry later"))
         }
         Ok(Ok(other)) => Err(unexpected_answer(&other)),
     }
+}
+
+fn claims_only() -> Problem {
+    Problem::forbidden(
+        "the session claims calls of its group; only sessions of `windlass worker` make calls of the protocol",
+    )
 }

@@ -8,22 +8,27 @@ use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
 use crate::body::collect_up_to;
 use crate::problem::{Problem, Refused};
-use crate::remote::{NewRunner, session_key};
+use crate::remote::{NewRunner, RelayAnswer, RelayedCall, SessionHandle, session_key};
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_protocol::{
     CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, OrderList,
-    OrdersRequest, PROTOCOL_VERSION, Registered, Reply, ReplyBatch, ResourceAsk, ResourceReply, codes,
+    OrdersRequest, Outcome, PROTOCOL_HEADER, PROTOCOL_VERSION, Registered, Reply, ReplyBatch, ResourceAsk,
+    ResourceReply, SESSION_HEADER, codes,
 };
+use windlass_store::Audit;
 
 const TAG: &str = "workers";
 /// Maximum number of slots of one worker: as many as orders can be kept for.
 const SLOTS_MAX: u32 = 1_000;
+/// Maximum size of a message other than a batch of calls, and of a batch that needs no budget.
+const SMALL_BYTES_MAX: usize = 64 << 10;
 /// Maximum length of a worker's name in characters.
 const NAME_MAX: usize = 200;
 
@@ -39,6 +44,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 /// For `windlass worker`, which runs steps itself. The body is a message of the worker protocol; another version of it is
 /// refused.
 #[utoipa::path(post, path = "/api/v1/workers/register", tag = TAG, security(("bearer" = [])),
+    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol")),
     request_body = serde_json::Value,
     responses((status = 201, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn register_worker(
@@ -47,7 +53,8 @@ async fn register_worker(
     request: Request,
 ) -> Result<(StatusCode, Json<OpenedSession>), Problem> {
     caller.may(Permission::Work)?;
-    let new: NewSession = read(&app, request).await?;
+    check_protocol(request.headers())?;
+    let new: NewSession = read(&app, request, SMALL_BYTES_MAX).await?;
     check_version(&new)?;
     if !(1..=SLOTS_MAX).contains(&new.slots) {
         return Err(Problem::invalid("slots", format!("must be between 1 and {SLOTS_MAX}")));
@@ -61,6 +68,37 @@ async fn register_worker(
     let handle = app.remote.register(runner).await?;
     let registered = Registered { session: handle.id(), rules: app.remote.rules() };
     Ok((StatusCode::CREATED, Json(OpenedSession { session: handle.text(), registered })))
+}
+
+/// Refuses a request of a worker that speaks another version of the protocol. A worker may outlive an upgrade of the server.
+pub(super) fn check_protocol(headers: &HeaderMap) -> Result<(), Problem> {
+    let spoken = headers.get(PROTOCOL_HEADER).and_then(|version| version.to_str().ok());
+    if spoken.is_some_and(|version| version.parse() == Ok(PROTOCOL_VERSION)) {
+        return Ok(());
+    }
+    let spoken = spoken.map_or("an earlier version".to_owned(), |version| format!("version {version}"));
+    Err(Problem::conflict(format!(
+        "the worker speaks {spoken} of the worker protocol, and this server (release {}) version {PROTOCOL_VERSION}; run the \
+         same release of both",
+        env!("CARGO_PKG_VERSION"),
+    )))
+}
+
+/// Returns the session that a request names in its header.
+pub(super) fn read_session_header(headers: &HeaderMap) -> Result<SessionHandle, Problem> {
+    let text = headers.get(SESSION_HEADER).and_then(|session| session.to_str().ok());
+    let missing = || Problem::bad_request(format!("the header `{SESSION_HEADER}` is missing or is not text"));
+    read_session(text.ok_or_else(missing)?)
+}
+
+/// Refuses a body of another session than that of the header.
+fn check_same(handle: &SessionHandle, session: &str) -> Result<(), Problem> {
+    match handle.text() == session {
+        true => Ok(()),
+        false => {
+            Err(Problem::conflict(format!("the header `{SESSION_HEADER}` and the body name two sessions")))
+        }
+    }
 }
 
 fn check_version(new: &NewSession) -> Result<(), Problem> {
@@ -80,15 +118,17 @@ fn check_version(new: &NewSession) -> Result<(), Problem> {
 ///
 /// For `windlass worker`. Waits until there is an order for the session, at most half of the time of a lease.
 #[utoipa::path(post, path = "/api/v1/workers/orders", tag = TAG, security(("bearer" = [])),
+    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol")),
     request_body = serde_json::Value,
-    responses((status = 200, body = serde_json::Value), Refusals, BodyRefusals))]
+    responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn fetch_orders(
     State(app): State<Arc<App>>,
     caller: Caller,
     request: Request,
 ) -> Result<Json<OrderList>, Problem> {
     caller.may(Permission::Work)?;
-    let wanted: OrdersRequest = read(&app, request).await?;
+    check_protocol(request.headers())?;
+    let wanted: OrdersRequest = read(&app, request, SMALL_BYTES_MAX).await?;
     let handle = read_session(&wanted.session)?;
     let key = session_key(&handle, &caller.tenant, caller.group.as_deref());
     let _slot = app.take_stream_slot(&caller.tenant)?;
@@ -102,38 +142,67 @@ async fn fetch_orders(
 /// For `windlass worker`: reports, checkpoints, heartbeats, log lines and requests for secrets and large values. A session
 /// speaks for the units that it holds, and for no other.
 #[utoipa::path(post, path = "/api/v1/workers/calls", tag = TAG, security(("bearer" = [])),
+    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
+        ("windlass-session" = String, Header, description = "Session of the worker")),
     request_body = serde_json::Value,
-    responses((status = 200, body = serde_json::Value), Refusals, BodyRefusals))]
+    responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn make_calls(
     State(app): State<Arc<App>>,
     caller: Caller,
     request: Request,
 ) -> Result<Json<ReplyBatch>, Problem> {
     caller.may(Permission::Work)?;
-    let CallBatch { session, calls } = read(&app, request).await?;
+    check_protocol(request.headers())?;
+    let handle = read_session_header(request.headers())?;
+    let key = session_key(&handle, &caller.tenant, caller.group.as_deref());
+    let bytes = body_bytes(request.headers());
+    let _budget = match bytes > SMALL_BYTES_MAX {
+        true => {
+            // Nothing large is received for a session that does not exist.
+            app.remote.check_session(&key).await?;
+            Some(app.remote.call_bytes.take(&caller.tenant, bytes)?)
+        }
+        false => None,
+    };
+    let CallBatch { session, calls } = read(&app, request, bytes).await?;
+    check_same(&handle, &session)?;
     if calls.len() > CALLS_PER_BATCH_MAX {
         return Err(Problem::invalid("calls", format!("must have at most {CALLS_PER_BATCH_MAX} entries")));
     }
-    let handle = read_session(&session)?;
-    let key = session_key(&handle, &caller.tenant, caller.group.as_deref());
     if calls.iter().any(carries_bytes) {
         let message = "the bytes of an artifact are sent and fetched at /api/v1/workers/artifacts/{key}";
         return Err(Problem::invalid("calls", message));
     }
     let described: Vec<Option<RefusedCall>> = calls.iter().map(describe).collect();
-    let replies = app.remote.relay(&key, calls).await?;
-    let refused = described.into_iter().zip(&replies).filter(|(_, reply)| is_denied(reply.as_ref()));
+    let relayed = |call: Call| RelayedCall { audit: audit_of(&call, &caller), call };
+    let answers = app.remote.relay(&key, calls.into_iter().map(relayed).collect()).await?;
+    let refused = described.into_iter().zip(&answers).filter(|(_, answer)| is_denied(answer));
     note_refused_calls(&app, &caller, refused.filter_map(|(call, _)| call));
-    Ok(Json(ReplyBatch { replies }))
+    Ok(Json(ReplyBatch { replies: answers.into_iter().map(|answer| answer.reply).collect() }))
 }
 
 fn describe(call: &Call) -> Option<RefusedCall> {
-    if let Call::Resource(call) = call { Some(RefusedCall::of(call)) } else { None }
+    match call {
+        Call::Resource(call) => Some(RefusedCall::of(call)),
+        Call::Agent(call) => Some(RefusedCall::of_agent(call)),
+        _ => None,
+    }
+}
+
+/// Returns the entry for a report that starts another execution, which the engine writes with the end of the step if it refuses
+/// that. It needs no window: each such report ends a unit of work.
+fn audit_of(call: &Call, caller: &Caller) -> Option<Box<Audit>> {
+    match call {
+        Call::Report(report) if matches!(report.outcome, Outcome::Child { .. }) => {
+            Some(Box::new(RefusedCall::of_child(report.unit).audit(caller)))
+        }
+        _ => None,
+    }
 }
 
 /// Returns whether a worker asked for something that its unit may not have.
-fn is_denied(reply: Option<&Reply>) -> bool {
-    let Some(Reply::Resource(reply)) = reply else { return false };
+fn is_denied(answer: &RelayAnswer) -> bool {
+    let Some(Reply::Resource(reply)) = &answer.reply else { return answer.is_denied };
     matches!(&**reply, ResourceReply::Failed(failure) if failure.has_code(codes::PERMISSION_DENIED))
 }
 
@@ -151,9 +220,19 @@ fn carries_bytes(call: &Call) -> bool {
     }
 }
 
-/// Reads a message of the protocol. Values in it may be nested deeper than those of other requests.
-async fn read<T: DeserializeOwned + Send + 'static>(app: &App, request: Request) -> Result<T, Problem> {
-    let bytes = collect_up_to(request.into_body(), app, CALLS_BYTES_MAX).await?;
+/// Returns the number of bytes that a body has at most.
+fn body_bytes(headers: &HeaderMap) -> usize {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    length.map_or(CALLS_BYTES_MAX, |length| length.clamp(SMALL_BYTES_MAX, CALLS_BYTES_MAX))
+}
+
+/// Reads a message of the protocol with at most `limit` bytes. Values in it may be nested deeper than those of other requests.
+async fn read<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    request: Request,
+    limit: usize,
+) -> Result<T, Problem> {
+    let bytes = collect_up_to(request.into_body(), app, limit).await?;
     let parse = move || {
         serde_json::from_slice(&bytes).map_err(|error| {
             Problem::bad_request(format!("the message cannot be read: {error}; run the same release of both"))

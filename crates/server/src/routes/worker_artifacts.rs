@@ -1,14 +1,14 @@
 //! Artifacts of `windlass worker` processes, as streams. Only the session that holds a unit sends and fetches for it.
 
 use super::plan_executions::ranged::{Content, ObjectContent, respond};
+use super::runners::{check_protocol, read_session_header};
 use super::shared::Refusals;
-use super::workers::read_session;
 use crate::app::App;
 use crate::audit::{RefusedCall, note_refused_calls};
 use crate::auth::{Caller, Permission};
 use crate::database::DatabaseReader;
-use crate::problem::{Problem, ProblemCode};
-use crate::remote::session_key;
+use crate::problem::{Problem, ProblemCode, Refused};
+use crate::remote::{RelayedCall, session_key};
 use crate::resources::other_artifact;
 use axum::Json;
 use axum::body::Body as RequestBody;
@@ -23,8 +23,8 @@ use utoipa_axum::routes;
 use windlass_engine::SessionKey;
 use windlass_kernel::ExecutionId;
 use windlass_protocol::{
-    BYTES_TYPE, Body, BodyFile, Call, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply,
-    SESSION_HEADER, UNIT_HEADER, Unit, codes,
+    BYTES_TYPE, Body, BodyFile, Call, Failure, Reply, ResourceAsk, ResourceCall, ResourceReply, UNIT_HEADER,
+    Unit, codes,
 };
 use windlass_store::{ObjectState, Objects as _, StoredObject, Tenant, Upload, Workers as _};
 
@@ -50,10 +50,11 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 /// does not lose them.
 #[utoipa::path(put, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
+        ("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
         ("windlass-session" = String, Header, description = "Session of the worker"),
         ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
     request_body(content = String, content_type = "application/octet-stream"),
-    responses((status = 200, body = serde_json::Value), Refusals))]
+    responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals))]
 async fn put_worker_artifact(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -86,9 +87,11 @@ async fn put_worker_artifact(
 /// there are no bytes.
 #[utoipa::path(get, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
+        ("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
         ("windlass-session" = String, Header, description = "Session of the worker"),
         ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
-    responses((status = 200, body = String, content_type = "application/octet-stream"), Refusals))]
+    responses((status = 200, body = String, content_type = "application/octet-stream"),
+        (status = 409, body = Refused), Refusals))]
 async fn get_worker_artifact(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -151,15 +154,15 @@ struct Holder {
 impl Holder {
     fn read(caller: &Caller, headers: &HeaderMap) -> Result<Holder, Problem> {
         caller.may(Permission::Work)?;
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let missing = |name, value| {
-            Problem::bad_request(format!("the header `{name}` is missing or is not text; send {value}"))
+        check_protocol(headers)?;
+        let handle = read_session_header(headers)?;
+        let unit = headers.get(UNIT_HEADER).and_then(|unit| unit.to_str().ok());
+        let missing = || {
+            Problem::bad_request(format!(
+                "the header `{UNIT_HEADER}` is missing or is not text; send the `unit` of the work"
+            ))
         };
-        let handle = read_session(
-            text(SESSION_HEADER).ok_or_else(|| missing(SESSION_HEADER, "the session of the claim"))?,
-        )?;
-        let unit = text(UNIT_HEADER).ok_or_else(|| missing(UNIT_HEADER, "the `unit` of the work"))?;
-        let unit = serde_json::from_str(unit).map_err(|_| {
+        let unit = serde_json::from_str(unit.ok_or_else(missing)?).map_err(|_| {
             Problem::bad_request(format!(
                 "the header `{UNIT_HEADER}` is not a unit; send the `unit` of the work"
             ))
@@ -184,7 +187,8 @@ impl Holder {
 
     async fn ask(&self, app: &App, ask: ResourceAsk) -> Result<ResourceReply, Problem> {
         let call = Call::Resource(Box::new(ResourceCall { unit: self.unit, ask }));
-        match app.remote.relay(&self.session, vec![call]).await?.pop().flatten() {
+        let answers = app.remote.relay(&self.session, vec![RelayedCall { call, audit: None }]).await?;
+        match answers.into_iter().next().and_then(|answer| answer.reply) {
             Some(Reply::Resource(reply)) => Ok(*reply),
             Some(_) | None => {
                 Err(Problem::unavailable("the engine is overloaded; retry after the time in Retry-After"))

@@ -3,7 +3,7 @@
 use super::targets::is_routing_key;
 use crate::host::now;
 use reqwest::{Client, Response, Url};
-use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_store::{RoutingTarget, TargetPoll};
 use windlass_worker::egress::Egress;
@@ -15,12 +15,34 @@ const BODY_MAX: usize = 64 << 10;
 /// Maximum length of a stored reason, in characters.
 const REASON_MAX: usize = 300;
 
-/// The JSON of a response. Other bodies are ignored.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// The JSON object of a response.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Answered {
     ready: Option<bool>,
     routing_key: Option<String>,
+}
+
+impl Answered {
+    /// Reads a response. One that is no JSON object says nothing; an object that cannot be read is no proof that the target is
+    /// ready.
+    fn read(body: &[u8]) -> Result<Answered, String> {
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return Ok(Answered::default());
+        }
+        let object: Map<String, Value> = serde_json::from_slice(body)
+            .map_err(|error| format!("its response is not valid JSON: {error}"))?;
+        let ready = match object.get("ready") {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(ready)) => Some(*ready),
+            Some(_) => return Err("`ready` of its response is neither true nor false".to_owned()),
+        };
+        let routing_key = match object.get("routingKey") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(key)) => Some(key.clone()),
+            Some(_) => return Err("`routingKey` of its response is not a text".to_owned()),
+        };
+        Ok(Answered { ready, routing_key })
+    }
 }
 
 /// Requests the URL of a target once. Redirects are not followed.
@@ -49,7 +71,7 @@ async fn read(client: &Client, egress: &Egress, url: &str) -> Result<Answered, S
         return Err(format!("it responds with status {}", status.as_u16()));
     }
     let body = read_body(response).await?;
-    Ok(serde_json::from_slice(&body).unwrap_or_default())
+    Answered::read(&body)
 }
 
 async fn read_body(mut response: Response) -> Result<Vec<u8>, String> {
@@ -70,4 +92,28 @@ fn explain(error: &reqwest::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_with_a_wrong_field_is_not_ready() {
+        let read = |body: &str| Answered::read(body.as_bytes());
+        let answered = |ready, key: Option<&str>| Ok(Answered { ready, routing_key: key.map(str::to_owned) });
+        assert_eq!(read(r#"{"ready": true, "routingKey": "k"}"#), answered(Some(true), Some("k")));
+        assert_eq!(read(r#" {"ready": null, "routingKey": null, "more": 1}"#), answered(None, None));
+        for other in ["", "ok", "[]", "true", "<p>{}</p>"] {
+            assert_eq!(read(other), answered(None, None), "{other}");
+        }
+        for (wrong, why) in [
+            (r#"{"ready": false, "routingKey": 5}"#, "`routingKey` of its response is not a text"),
+            (r#"{"ready": "false"}"#, "`ready` of its response is neither true nor false"),
+            (r#"{"ready": 0}"#, "`ready` of its response is neither true nor false"),
+            (r#"{"ready": false"#, "its response is not valid JSON"),
+        ] {
+            assert!(read(wrong).is_err_and(|found| found.contains(why)), "{wrong}");
+        }
+    }
 }

@@ -5,10 +5,11 @@ use super::{ServerSite, answered, commit, entry, pages, reader, written};
 use crate::check::{Audit as _, SealedRow, check};
 use crate::commit::{Applied, Commit, Letter, LogChunk, Mail, Position, Write};
 use crate::entry::Entry;
-use crate::origin::{Tenant, Webhook};
+use crate::origin::{Origin, Runner, Tenant, Webhook};
 use crate::outbox::{NewDeliveries, NewDelivery, Outbox as _};
 use crate::retention::Retention as _;
 use crate::store::{Reader as _, Store};
+use crate::workers::Workers as _;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -231,4 +232,32 @@ pub fn a_check_sees_every_row_of_a_sound_store<P: ServerSite>(site: &P) {
         let facts: Vec<RunId> = seen.facts(id).expect("facts").into_iter().map(|(run, _)| run).collect();
         assert_eq!(facts, rows.facts);
     }
+}
+
+pub fn an_execution_stays_while_its_sub_executions_have_its_large_values<P: ServerSite>(site: &P) {
+    let mut store = site.open();
+    let runner = Runner { group: "lab".to_owned(), cluster: None };
+    let begin = |id: u128, parent: Option<u128>, runner: Option<Runner>| {
+        let mut writes = ended(id, None);
+        let creation = writes.iter_mut().find_map(|write| match write {
+            Write::Commit(commit) => commit.creation.as_mut(),
+            _ => None,
+        });
+        let origin = Arc::make_mut(&mut creation.expect("a creation").origin);
+        (origin.parent, origin.options.runner) = (parent.map(ExecutionId), runner);
+        origin.trigger = if parent.is_some() { Origin::CHILD.into() } else { "api".into() };
+        writes
+    };
+    written(&mut store, &[Write::Net(chain(STEPS))]);
+    for (id, parent, runner) in
+        [(1, None, Some(&runner)), (2, Some(1), Some(&runner)), (3, None, None), (4, Some(3), None)]
+    {
+        written(&mut store, &begin(id, parent, runner.cloned()));
+    }
+    let owned = Entry::ArtifactsOwned { execution: ExecutionId(2), artifacts: vec!["a".to_owned()] };
+    assert_eq!(entry(&mut store, owned), Applied::Done);
+    assert_eq!(forgettable::<P>(&store, i64::MAX), [2, 3, 4], "2 has the values of 1");
+    assert_eq!(reader(&store).owns_artifact(ExecutionId(2), "a"), Ok(true));
+    assert_eq!(forget(&mut store, 2), Applied::Done);
+    assert_eq!(forgettable::<P>(&store, i64::MAX), [1, 3, 4]);
 }

@@ -16,6 +16,8 @@ pub struct EndedFacts {
     pub newest_answer: Option<Millis>,
     /// Events of it may still have to be delivered.
     pub has_deliveries: bool,
+    /// Large values of its sub-executions belong to it, and one of those exists.
+    pub owns_values_of_children: bool,
 }
 
 /// Returns whether an execution that ended before a time may be deleted. An answer that was not fetched for as long
@@ -28,6 +30,7 @@ pub fn may_forget(facts: &EndedFacts, ended_before: Millis) -> bool {
         && !facts.has_open_mail
         && facts.newest_answer.is_none_or(|at| at < ended_before)
         && !facts.has_deliveries
+        && !facts.owns_values_of_children
 }
 
 #[cfg(test)]
@@ -45,6 +48,7 @@ mod tests {
             has_open_mail: false,
             newest_answer: None,
             has_deliveries: false,
+            owns_values_of_children: false,
         };
         let cases = [
             (old, true),
@@ -56,6 +60,7 @@ mod tests {
             (EndedFacts { newest_answer: Some(Millis(99)), ..old }, true),
             (EndedFacts { newest_answer: Some(Millis(100)), ..old }, false),
             (EndedFacts { has_deliveries: true, ..old }, false),
+            (EndedFacts { owns_values_of_children: true, ..old }, false),
         ];
         for (facts, may) in cases {
             assert_eq!(may_forget(&facts, Millis(100)), may, "{facts:?}");

@@ -1,7 +1,7 @@
 //! Retention. The rows that find an execution are deleted at once, in one transaction; its journal, values and log lines
 //! follow in pieces, so that no commit waits long. What is still to be deleted is a table, which survives a crash.
 
-use super::columns::{Columns, ENDED, id_bytes, limit, read_row};
+use super::columns::{Columns, ENDED, id_bytes, limit};
 use super::keys::Keys;
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
@@ -21,7 +21,9 @@ const ENDED_FACTS: &str = "SELECT h.phase, h.at, \
      (SELECT q.phase FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent), \
      EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 0), \
      (SELECT max(i.at) FROM inbox i WHERE i.target IN (e.id, e.parent) AND i.settled = 1), \
-     EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1), e.id, e.tenant, e.definition \
+     EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1), e.id, e.tenant, e.definition, \
+     e.options ->> '$.runner' IS NOT NULL \
+     AND EXISTS (SELECT 1 FROM executions c WHERE c.parent = e.id AND c.trigger = 'workflow') \
      FROM heads h CROSS JOIN executions e ON e.key = h.key";
 
 /// Tables with an execution's number in a column; its rows are deleted at once.
@@ -129,7 +131,15 @@ fn delete_rows(conn: &Connection, table: &str, columns: &str, key: i64, rows: us
 }
 
 fn read_facts(row: &Row<'_>) -> StoreResult<EndedFacts> {
-    Ok(read_row![row, EndedFacts: phase at parent has_open_mail newest_answer has_deliveries])
+    Ok(EndedFacts {
+        phase: row.read(0)?,
+        at: row.read(1)?,
+        parent: row.read(2)?,
+        has_open_mail: row.get(3)?,
+        newest_answer: row.read(4)?,
+        has_deliveries: row.get(5)?,
+        owns_values_of_children: row.get(9)?,
+    })
 }
 
 /// Calls `take` with every execution that may be forgotten, the longest ended first, until it returns false.

@@ -2,11 +2,11 @@
 
 use super::{LIST, ParsedTaskFilter, Task, TaskKind, TaskList, TaskPlace, command};
 use crate::auth::Permission;
+use crate::database::DatabaseReader;
 use crate::histories::Histories;
 use crate::problem::Problem;
 use serde_json::Value;
 use windlass_kernel::{StepId, TokenId};
-use crate::database::DatabaseReader;
 use windlass_store::{
     GateQuery, HeldQuery, ListedExecution, PageBounds, Reader as _, StoredGate, Tasks as _,
 };
