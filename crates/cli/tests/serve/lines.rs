@@ -152,12 +152,12 @@ fn the_log_is_read_from_its_end_and_from_each_position_in_both_directions() {
     let all = logs(&server, id, "limit=1000");
     let first = get(&server, id, "/logs?order=desc&limit=30");
     let cursor = |page: &Value, name: &str| page[name].as_str().unwrap().to_owned();
-    assert_eq!(logs(&server, id, &format!("cursor={}", cursor(&first, "newer"))), [json!(0); 0]);
+    assert_eq!(logs(&server, id, &format!("cursor={}", cursor(&first, "newer"))), Vec::<Value>::new());
     let rest = logs(&server, id, &format!("limit=1000&cursor={}", cursor(&first, "older")));
     assert_eq!(rest, all[all.len() - 30..]);
     let begin = get(&server, id, "/logs?limit=30");
     let (older, newer) = (cursor(&begin, "older"), cursor(&begin, "newer"));
-    assert_eq!(logs(&server, id, &format!("order=desc&cursor={older}")), [json!(0); 0]);
+    assert_eq!(logs(&server, id, &format!("order=desc&cursor={older}")), Vec::<Value>::new());
     let back: Vec<Value> = all[..30].iter().rev().cloned().collect();
     assert_eq!(logs(&server, id, &format!("order=desc&cursor={newer}")), back);
 }
