@@ -160,7 +160,7 @@ fn a_worker_chooses_no_secret_through_the_inputs_of_a_sub_workflow() {
         "metadata: {name: child, path: child}\nworkload: {which: first}\nworkflow:\n- step: a\n  tool: {kind: secrets, name: \
          '{{ workload.which }}'}\n  next: b\n- {step: b, tool: {kind: secrets, name: written}}\n",
     );
-    let parent = "metadata: {name: parent}\nworkflow:\n- {step: sub, tool: {kind: playbook, path: child}}\n";
+    let parent = "metadata: {name: parent}\nworkflow:\n- {step: sub, tool: [{x: {kind: noop}}, {y: {kind: playbook, path: child}}]}\n";
     let hostile = Hostile::new(&server);
     start(&server, &server.define(parent));
     let unit = hostile.unit();
@@ -249,6 +249,7 @@ fn a_worker_uses_memories_agents_and_sub_workflows_only_if_its_step_does() {
     let server = place.serve();
     store_secret(&server, "named");
     let target = server.define("metadata: {name: target}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
+    store_secret(&server, "named");
     let hostile = Hostile::new(&server);
     let id = start(&server, &server.define(ONE_SECRET));
     let unit = hostile.unit();

@@ -38,7 +38,9 @@ impl<'s> Worker<'s> {
 
     pub(crate) fn request(&self, path: &str, body: &Value) -> RequestBuilder {
         let request = self.server.bare(Method::POST, &format!("/api/v1/workers/{path}"));
-        request.bearer_auth(&self.token).json(body)
+        let request = request.header("windlass-protocol", crate::runners::PROTOCOL).bearer_auth(&self.token);
+        let session = body["session"].as_str().into_iter();
+        session.fold(request, |request, session| request.header("windlass-session", session)).json(body)
     }
 
     pub(crate) fn call(&self, path: &str, body: &Value) -> (StatusCode, Value) {
