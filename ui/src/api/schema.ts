@@ -227,7 +227,7 @@ export interface paths {
         };
         /**
          * List executions, newest first
-         * @description With `dialect`, `trigger` or `text`, a page may have fewer entries than its limit and still have a cursor.
+         * @description With `dialect`, `trigger`, `text` or `retried`, a page may have fewer entries than its limit and still have a cursor.
          */
         get: operations["search"];
         put?: never;
@@ -389,27 +389,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/executions/{executionId}/journal": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get records and log chunks after a position, as they are stored
-         * @description The net comes with the first of them. The net and the records determine the state of the execution: the command line
-         *     derives its progress display from them. The response is sent when there is something new, or after `waitMs`.
-         */
-        get: operations["journal"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/executions/{executionId}/logs": {
         parameters: {
             query?: never;
@@ -444,6 +423,27 @@ export interface paths {
          * @description Running steps end, and no new step begins.
          */
         post: operations["pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{executionId}/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow an execution: its changes and its log lines after a cursor
+         * @description Without a cursor, the page begins with the first change and lists the steps. Every page has a cursor; continue with it
+         *     until `state` has the status of an end. The response is sent when there is something new, or after `waitMs`.
+         */
+        get: operations["progress"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1255,6 +1255,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview a sign-in link
+         * @description Returns the user whom the link signs in and the user who is signed in, so that a page can ask before it replaces a session.
+         *     The link stays unused.
+         */
+        post: operations["preview_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks": {
         parameters: {
             query?: never;
@@ -1264,7 +1285,7 @@ export interface paths {
         };
         /**
          * List tasks that wait for people
-         * @description Approvals and manual steps of all executions of the tenant. A page may have fewer entries than its limit; only the last one
+         * @description Approvals and manual steps of all executions of the tenant; with `kind`, gates or held executions. A page may have fewer entries than its limit; only the last one
          *     has no cursor. Completion tokens are in the view of the execution.
          */
         get: operations["list_tasks"];
@@ -2115,7 +2136,7 @@ export interface components {
             runId?: string | null;
             /** @description Id of the action, as in the path. */
             actionId?: string | null;
-            /** @description From `waitingFor` of the execution. */
+            /** @description Token in `waitingFor` of the execution. */
             completionToken?: string | null;
             outcome: components["schemas"]["SignalOutcome"];
             /** @description Must be the id of the caller. */
@@ -2125,33 +2146,6 @@ export interface components {
             notes?: string | null;
             /** @description Ids of documents that prove the outcome. */
             evidenceRefs?: string[] | null;
-        };
-        /** @description Result of a firing, an iteration or a compensation. */
-        Course: {
-            status: components["schemas"]["NodeStatus"];
-            /** Format: date-time */
-            startedAt?: string;
-            /** Format: date-time */
-            completedAt?: string;
-            /**
-             * Format: int64
-             * @description Milliseconds.
-             */
-            duration?: number;
-            /** Format: int32 */
-            retryCount: number;
-            /** @description The output: any JSON. */
-            output?: unknown;
-            /** @description Counters of the worker. */
-            metadata?: components["schemas"]["NodeMetadata"];
-            error?: components["schemas"]["ExecutionError"];
-            progress?: components["schemas"]["NodeProgress"];
-            /** @description `not_taken`, `upstream` or `condition`. */
-            skipReason?: string;
-            /** @description While it has not begun, or waits for a time. */
-            waits?: components["schemas"]["NodeWait"];
-            /** @description The newest execution that it started. */
-            childExecutionId?: string;
         };
         DeadLetterList: {
             /** @description Newest first */
@@ -2227,7 +2221,7 @@ export interface components {
             column?: number;
             /** @description The stable code of a problem in a definition. */
             code?: string;
-            /** @description How to repair it. */
+            /** @description Step that repairs the problem. */
             hint?: string;
         };
         /** @enum {string} */
@@ -2237,7 +2231,7 @@ export interface components {
             name?: string | null;
         };
         Entries: {
-            /** @description In the order in which they happened, each with the hash of the previous one. */
+            /** @description Records in the order in which they happened, each with the hash of the previous one. */
             evidence: components["schemas"]["Evidence"][];
             pagination: components["schemas"]["Pagination"];
             /** @description Signed end of the chain, on the last page, if the server has a key */
@@ -2247,7 +2241,7 @@ export interface components {
             id: string;
             /** Format: date-time */
             timestamp: string;
-            level: components["schemas"]["Level"];
+            level: components["schemas"]["LogLevel"];
             /** @description Absent if the line is about the whole execution. */
             nodeId?: string;
             nodeName?: string;
@@ -2267,14 +2261,14 @@ export interface components {
             failedIterations?: number[];
         };
         Events: {
-            /** @description In the order in which they happened. */
+            /** @description Events in the order in which they happened. */
             events: components["schemas"]["PublicEvent"][];
             pagination: components["schemas"]["Pagination"];
         };
         Evidence: {
             /**
              * Format: int32
-             * @description Always 1.
+             * @description Version of the schema; always 1.
              */
             schemaVersion: number;
             /**
@@ -2300,7 +2294,7 @@ export interface components {
              */
             attempt?: number;
             category: components["schemas"]["Category"];
-            outcome: components["schemas"]["Outcome"];
+            outcome: components["schemas"]["EvidenceOutcome"];
             /** @description Whether this is the last entry of the step, or of the execution. */
             terminal: boolean;
             /** Format: date-time */
@@ -2326,6 +2320,8 @@ export interface components {
             /** @description SHA-256 of this entry without this field and `anchor`, as canonical JSON (RFC 8785), in hexadecimal digits. */
             hashSha256?: string;
         };
+        /** @enum {string} */
+        EvidenceOutcome: "Succeeded" | "PartialSuccess" | "Failed" | "Cancelled" | "Skipped" | "Lost" | "Held" | "Released" | "Patched" | "Restarted" | "WaitingForManualCompletion" | "Counted" | "Refused" | "NotRun" | "NonCompensable";
         ExecuteRequest: {
             inputs?: Record<string, never>;
             options?: components["schemas"]["ExecutionOptions"] | null;
@@ -2342,6 +2338,8 @@ export interface components {
             held?: boolean;
             /** @description Set if it is in quarantine and does not run. */
             quarantined?: components["schemas"]["Quarantined"];
+            /** @description The newest retry of it. */
+            retriedBy?: string;
             /** Format: date-time */
             createdAt: string;
             /**
@@ -2471,6 +2469,8 @@ export interface components {
             next: components["schemas"]["NextOccurrence"][];
             /** @description Newest first */
             past: components["schemas"]["PastOccurrence"][];
+            /** @description Send as `cursor` to get older past occurrences; null if there are none */
+            past_cursor?: string | null;
         };
         /** @enum {string} */
         FailureMode: "fail_fast" | "continue_on_error" | "collect_errors";
@@ -2494,6 +2494,38 @@ export interface components {
                 [key: string]: components["schemas"]["NodeResult"];
             };
         };
+        /** @description Result of a firing, an iteration or a compensation. */
+        FiringResult: {
+            status: components["schemas"]["NodeStatus"];
+            /** Format: date-time */
+            startedAt?: string;
+            /** Format: date-time */
+            completedAt?: string;
+            /**
+             * Format: int64
+             * @description Milliseconds.
+             */
+            duration?: number;
+            /** Format: int32 */
+            retryCount: number;
+            /** @description The output: any JSON. */
+            output?: unknown;
+            /** @description Counters of the worker. */
+            metadata?: components["schemas"]["NodeMetadata"];
+            error?: components["schemas"]["ExecutionError"];
+            progress?: components["schemas"]["NodeProgress"];
+            /** @description `not_taken`, `upstream` or `condition`. */
+            skipReason?: string;
+            /** @description While it has not begun, or waits for a time. */
+            waits?: components["schemas"]["NodeWait"];
+            /** @description The newest execution that it started. */
+            childExecutionId?: string;
+        };
+        /**
+         * @description Relation of a firing to its step.
+         * @enum {string}
+         */
+        FiringRole: "whole" | "iteration" | "compensation";
         Graph: {
             nodes: components["schemas"]["GraphNode"][];
             edges: components["schemas"]["GraphEdge"][];
@@ -2586,15 +2618,19 @@ export interface components {
             /** @description Whether the definition of the node changed since; its result is taken over as it is. */
             changed: boolean;
         };
-        Iteration: components["schemas"]["Course"] & {
+        Iteration: components["schemas"]["FiringResult"] & {
             /**
              * Format: int32
              * @description Number of the iteration, from 0.
              */
             index?: number | null;
         };
-        /** @enum {string} */
-        Level: "debug" | "info" | "warn" | "error";
+        /** @description A join step at which branches wait for others. */
+        JoinProgress: {
+            step: string;
+            /** @description Steps whose branches can still reach it, at most 20 */
+            awaited: string[];
+        };
         /** @description Limits of a tenant; null: the server's setting applies, 0: no limit */
         LimitsView: {
             /**
@@ -2664,9 +2700,23 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
         };
+        /**
+         * @description Level of a line.
+         * @enum {string}
+         */
+        LogLevel: "debug" | "info" | "warn" | "error";
+        /**
+         * @description Origin of a line.
+         * @enum {string}
+         */
+        LogStream: "stdout" | "stderr" | "worker";
         Logs: {
-            /** @description Oldest first. */
+            /** @description In the requested order. */
             logs: components["schemas"]["Entry"][];
+            /** @description Send as `cursor` with `order=desc` to get the lines before these. */
+            older: string;
+            /** @description Send as `cursor` with `order=asc` to get the lines after these, also those that are written later. */
+            newer: string;
             pagination: components["schemas"]["Pagination"];
         };
         MadeToken: {
@@ -2696,7 +2746,7 @@ export interface components {
             permissions: components["schemas"]["PermissionName"][];
             /**
              * Format: date-time
-             * @description When the credential expires; absent if it does not
+             * @description Time at which the credential expires; absent if it does not
              */
             expiresAt?: string | null;
         };
@@ -2784,7 +2834,7 @@ export interface components {
             reason: string;
         };
         /** @description One firing of a node, or a node that has not fired. */
-        NodeExecution: components["schemas"]["Course"] & {
+        NodeExecution: components["schemas"]["FiringResult"] & {
             nodeId: string;
             nodeName: string;
             nodeType: string;
@@ -2798,7 +2848,7 @@ export interface components {
             /** @description Iterations of the node's own loop. */
             iterations?: components["schemas"]["Iteration"][];
             /** @description The compensation that undid it. */
-            compensation?: components["schemas"]["Course"];
+            compensation?: components["schemas"]["FiringResult"];
         };
         NodeHandleView: {
             name: string;
@@ -2846,24 +2896,31 @@ export interface components {
             /** @description Outputs of the node, by `sourceHandle` */
             handles: components["schemas"]["NodeHandleView"][];
         };
-        /** @description What a firing waits for, apart from people. */
+        /** @description Reason and end of a wait of a firing that is not for people. */
         NodeWait: {
             reason: components["schemas"]["NodeWaitReason"];
             /**
              * Format: date-time
-             * @description Of a delay, of a backoff, and of a target that is not ready.
+             * @description End of a delay, of a backoff, or of the wait for a target that is not ready.
              */
             until?: string;
         };
         /** @enum {string} */
         NodeWaitReason: "hold" | "parallel" | "slot" | "target" | "backoff" | "delay";
+        /** @description A step with work that is queued or runs. */
+        OfferedStep: {
+            step: string;
+            /**
+             * Format: date-time
+             * @description Time at which a worker began the first of the work that runs; absent if all of it is queued
+             */
+            runningSince?: string;
+        };
         OffsetPagination: {
             limit: number;
             offset: number;
             hasMore: boolean;
         };
-        /** @enum {string} */
-        Outcome: "Succeeded" | "PartialSuccess" | "Failed" | "Cancelled" | "Skipped" | "Lost" | "Held" | "Released" | "Patched" | "Restarted" | "WaitingForManualCompletion" | "Counted" | "Refused" | "NotRun" | "NonCompensable";
         /** @description The position after a page of a list. */
         Pagination: {
             hasMore: boolean;
@@ -2955,6 +3012,233 @@ export interface components {
             totalNodes: number;
             currentNode?: string;
         };
+        ProgressChange: {
+            /** @enum {string} */
+            kind: "started";
+        } | {
+            /** @description Id of the other execution */
+            from: string;
+            /** @enum {string} */
+            kind: "takenOver";
+        } | {
+            /** @enum {string} */
+            kind: "paused";
+        } | {
+            by: string;
+            reason: string;
+            /** @enum {string} */
+            kind: "held";
+        } | {
+            by: string;
+            /** @enum {string} */
+            kind: "released";
+        } | {
+            /** Format: int32 */
+            generation: number;
+            /** @enum {string} */
+            kind: "restarted";
+        } | {
+            keys: string[];
+            by: string;
+            /** @enum {string} */
+            kind: "contextChanged";
+        } | {
+            status: components["schemas"]["ExecutionStatus"];
+            failure?: components["schemas"]["ProgressFailure"];
+            /** @enum {string} */
+            kind: "ended";
+        } | {
+            firing: components["schemas"]["ProgressFiring"];
+            change: components["schemas"]["ProgressFiringChange"];
+            /** @enum {string} */
+            kind: "firing";
+        } | {
+            step: string;
+            path: number[];
+            /** @description Keys of the context that the gate reads */
+            keys: string[];
+            /** Format: date-time */
+            deadline?: string;
+            /** @enum {string} */
+            kind: "gated";
+        } | {
+            step: string;
+            branches: number;
+            /** @enum {string} */
+            kind: "joined";
+        } | {
+            firings: components["schemas"]["ProgressFiring"][];
+            /** @enum {string} */
+            kind: "givenUp";
+        };
+        /** @description One change of an execution. */
+        ProgressEntry: {
+            /** Format: date-time */
+            timestamp: string;
+            change: components["schemas"]["ProgressChange"];
+        };
+        ProgressFailure: {
+            code: string;
+            message: string;
+        };
+        /** @description A firing of a step. */
+        ProgressFiring: {
+            /** @description Opaque id, which lines of the log repeat */
+            id: string;
+            step: string;
+            /** @description Iteration numbers, outermost first */
+            path: number[];
+            role: components["schemas"]["FiringRole"];
+        };
+        ProgressFiringChange: {
+            /** @enum {string} */
+            kind: "fired";
+        } | {
+            /** @enum {string} */
+            kind: "skipped";
+        } | {
+            /**
+             * Format: int32
+             * @description Counts from 1
+             */
+            attempt: number;
+            /** @enum {string} */
+            kind: "queued";
+        } | {
+            /** Format: date-time */
+            until: string;
+            /** @enum {string} */
+            kind: "waiting";
+        } | {
+            /** @enum {string} */
+            kind: "lost";
+        } | {
+            /** Format: date-time */
+            until: string;
+            failure: components["schemas"]["ProgressFailure"];
+            /** @enum {string} */
+            kind: "retryScheduled";
+        } | {
+            /** Format: date-time */
+            until: string;
+            /** @enum {string} */
+            kind: "yielded";
+        } | {
+            message?: string;
+            approvers: string[];
+            /** Format: date-time */
+            deadline?: string;
+            /** @enum {string} */
+            kind: "awaitingPerson";
+        } | {
+            /**
+             * Format: int32
+             * @description Number of iterations, if it is known
+             */
+            total?: number;
+            /** @enum {string} */
+            kind: "loopStarted";
+        } | {
+            /** @enum {string} */
+            kind: "iterationEnded";
+        } | {
+            /** @description Id of the execution */
+            child_id: string;
+            /** @enum {string} */
+            kind: "childStarted";
+        } | {
+            child_id?: string;
+            /** @enum {string} */
+            kind: "childPaused";
+        } | {
+            /** @enum {string} */
+            kind: "childContinued";
+        } | {
+            times: components["schemas"]["ProgressTimes"];
+            /** @enum {string} */
+            kind: "done";
+        } | {
+            times: components["schemas"]["ProgressTimes"];
+            failure: components["schemas"]["ProgressFailure"];
+            /** @description Whether the definition handles the failure */
+            handled: boolean;
+            /** @enum {string} */
+            kind: "failed";
+        } | {
+            /** @enum {string} */
+            kind: "cancelled";
+        };
+        ProgressLine: {
+            /** Format: date-time */
+            timestamp: string;
+            stream: components["schemas"]["LogStream"];
+            level: components["schemas"]["LogLevel"];
+            text: string;
+            /** @description Further data of a line that a node's logger wrote */
+            data?: Record<string, never>;
+        };
+        /** @description Lines of one attempt. */
+        ProgressLog: {
+            /** @description Id of the firing */
+            firing: string;
+            step: string;
+            /**
+             * Format: int32
+             * @description Counts from 1
+             */
+            attempt: number;
+            lines: components["schemas"]["ProgressLine"][];
+        };
+        /** @description Changes and lines of an execution after a cursor. */
+        ProgressPage: {
+            /** @description Steps of the definition in its order; on the first page only */
+            steps?: components["schemas"]["ProgressStep"][];
+            /** @description Changes in the order in which they happened */
+            entries: components["schemas"]["ProgressEntry"][];
+            /**
+             * @description Lines of the log, in the order in which they were stored. All lines of an attempt are on the page of its end, or
+             *     on an earlier one.
+             */
+            logs: components["schemas"]["ProgressLog"][];
+            /** @description The state after the last entry; absent if more entries or lines exist */
+            state?: components["schemas"]["ProgressState"];
+            /** @description Send as `cursor` to continue */
+            cursor: string;
+        };
+        /** @description The state of an execution at the end of a page. */
+        ProgressState: {
+            status: components["schemas"]["ExecutionStatus"];
+            /** @description Whether a person holds it */
+            held: boolean;
+            /**
+             * Format: date-time
+             * @description Time of the newest change
+             */
+            updatedAt: string;
+            /** @description Steps with work that is queued or runs */
+            offered: components["schemas"]["OfferedStep"][];
+            /** @description Join steps that wait for branches */
+            joins: components["schemas"]["JoinProgress"][];
+        };
+        /** @description A step of the definition. */
+        ProgressStep: {
+            name: string;
+            /** @description Whether it runs only when something calls it, such as a tool of an agent */
+            onDemand: boolean;
+        };
+        /** @description Begin of a firing that has ended. */
+        ProgressTimes: {
+            /**
+             * Format: date-time
+             * @description Time at which it was first queued, or began without a worker
+             */
+            queuedAt?: string;
+            /**
+             * Format: date-time
+             * @description Time at which a worker began the last attempt
+             */
+            startedAt?: string;
+        };
         PublicEvent: {
             executionId: string;
             /**
@@ -2999,7 +3283,7 @@ export interface components {
             /** @description `stdout`, `stderr`, `http_response` or `workflow_result` */
             receipt_kind: string;
             content_type: string;
-            /** @description At most 64 KiB */
+            /** @description Text of the comment, at most 64 KiB */
             body: string;
             /** Format: date-time */
             created_at: string;
@@ -3079,22 +3363,22 @@ export interface components {
             retryFromNode?: string | null;
         };
         RetryPolicy: {
-            /** @description Tries after the first one; 3 by default */
+            /** @description Number of retries; 3 by default */
             maxRetries?: number;
             /**
-             * @description How the pause between tries grows
+             * @description Growth of the delay between attempts
              * @enum {string}
              */
             backoffStrategy?: "fixed" | "linear" | "exponential";
-            /** @description The first pause; 1000 by default */
+            /** @description Delay before the first retry; 1000 by default */
             initialDelayMs?: number;
-            /** @description No pause is longer; 60000 by default */
+            /** @description Maximum delay; 60000 by default */
             maxDelayMs?: number;
-            /** @description By which an exponential pause grows; 2 by default */
+            /** @description Factor of an exponential delay; 2 by default */
             backoffMultiplier?: number;
-            /** @description The share of a pause that is left to chance; 0.1 by default */
+            /** @description Random share of a delay; 0.1 by default */
             jitterFactor?: number;
-            /** @description Codes that are tried again, instead of the usual ones */
+            /** @description Codes that are retried, in place of the usual ones */
             retryableErrors?: string[];
         };
         RetryPreview: {
@@ -3125,7 +3409,7 @@ export interface components {
             workflowId?: string | null;
             /** @description Respond with the plan of the retry, and start nothing. */
             dryRun?: boolean;
-            /** @description In a dry run, the text of a definition that is not stored. */
+            /** @description Text of a definition that is not stored; only in a dry run. */
             definition?: string | null;
         };
         RevisionList: {
@@ -3154,7 +3438,7 @@ export interface components {
         /** @description A sandbox or a route group. */
         RoutingTargetView: {
             name: string;
-            /** @description Its cluster, if it is known */
+            /** @description Cluster of the target, if it is known */
             cluster?: string | null;
             /** @description Value of `SIGNADOT_ROUTING_KEY` in steps */
             routingKey?: string | null;
@@ -3254,6 +3538,11 @@ export interface components {
         ScheduleView: Record<string, never> & {
             /** @description `sch_` and 32 hexadecimal digits */
             id: string;
+            /**
+             * Format: int64
+             * @description Number of changes by users, which is its ETag
+             */
+            revision: number;
             /** @description The workflow whose trigger created the schedule */
             workflow_id?: string | null;
             /** Format: date-time */
@@ -3305,13 +3594,22 @@ export interface components {
              * @description Number of omitted entries and iterations, the oldest first
              */
             nodeExecutions: number;
-            /** @description URL of the whole journal, page by page */
-            journal: string;
+            /** @description URL of the events, which list every firing and the whole context, page by page */
+            events: string;
+        };
+        SignInCode: {
+            /** @description The code of a sign-in link */
+            code: string;
         };
         SignInLink: {
             /** @description Path and fragment at this server; it works once */
             path: string;
             expiresAt: string;
+        };
+        SignInPreview: {
+            /** @description The user whom the link signs in */
+            link: components["schemas"]["Me"];
+            current?: components["schemas"]["Me"] | null;
         };
         /** @enum {string} */
         SignalOutcome: "Succeeded" | "Failed" | "Cancelled";
@@ -3322,6 +3620,8 @@ export interface components {
             /** @description Tasks for people that it waits for, or its pause. */
             waitingFor?: components["schemas"]["Waiting"][];
         };
+        /** @description Response to a start that is sent at once. */
+        StartResponse: components["schemas"]["Finished"] | components["schemas"]["Checked"];
         /** @enum {string} */
         StatusName: "draft" | "active" | "paused" | "archived";
         /** @description A task that waits for a person. */
@@ -3330,8 +3630,8 @@ export interface components {
             workflowId?: string | null;
             workflowName?: string | null;
             dialect?: string | null;
-            /** @description The name of the step in the path of the signal, with the iteration in a loop */
-            actionId: string;
+            /** @description The name of the step in the path of the signal, with the iteration in a loop; of a gate its node; null for a pause */
+            actionId?: string | null;
             kind: components["schemas"]["TaskKind"];
             /** @description The question of an approval; a reference if it is very long */
             message?: unknown;
@@ -3350,11 +3650,13 @@ export interface components {
             held: boolean;
             /** @description The command that answers */
             command: string;
+            /** @description Of a gate or a pause: the entry of `waitingFor` in the view of the execution; a pause that 256 records follow has no reason here */
+            waiting?: components["schemas"]["Waiting"];
         };
         /** @enum {string} */
-        TaskKind: "approval" | "manual";
+        TaskKind: "approval" | "manual" | "gate" | "pause";
         TaskList: {
-            /** @description Those of the oldest executions first */
+            /** @description Tasks, those of the oldest executions first */
             tasks: components["schemas"]["Task"][];
             pagination: components["schemas"]["Pagination"];
         };
@@ -3485,6 +3787,8 @@ export interface components {
             name?: string | null;
             errors: components["schemas"]["Detail"][];
             warnings: components["schemas"]["Detail"][];
+            /** @description Present if it was asked for and the definition is valid */
+            graph?: components["schemas"]["Graph"];
         };
         VersionList: {
             versions: components["schemas"]["VersionSummary"][];
@@ -5254,6 +5558,8 @@ export interface operations {
                 trigger?: "manual" | "schedule" | "webhook" | "api" | "workflow";
                 /** @description Only executions with this text in the name of the workflow or in their id. */
                 text?: string;
+                /** @description Only executions with a retry, or only those without one. */
+                retried?: boolean;
                 limit?: number;
                 cursor?: string;
             };
@@ -5954,6 +6260,8 @@ export interface operations {
             query?: {
                 limit?: number;
                 cursor?: string;
+                /** @description Milliseconds to wait for new events. With this parameter, pages have a cursor until the execution has ended. */
+                waitMs?: number;
             };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
@@ -6238,105 +6546,19 @@ export interface operations {
             };
         };
     };
-    journal: {
-        parameters: {
-            query?: {
-                /** @description Number of records that the client has */
-                from?: number;
-                /** @description Position of the last chunk of the log that the client has */
-                logsAfter?: number;
-                /** @description Milliseconds to wait for new records or log lines */
-                waitMs?: number;
-            };
-            header?: {
-                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
-                "X-Tenant-ID"?: string;
-            };
-            path: {
-                executionId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    /** @description Seconds to wait before a retry */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    /** @description Seconds to wait before a retry */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Refused"];
-                };
-            };
-        };
-    };
     logs: {
         parameters: {
             query?: {
                 nodeId?: string;
                 /** @description Only lines of exactly this level. */
                 level?: "debug" | "info" | "warn" | "error";
+                /** @description Only lines of this level and above; the order is `debug`, `info`, `warn`, `error`. */
+                minLevel?: "debug" | "info" | "warn" | "error";
                 /** @description Only lines after this time. */
                 since?: string;
                 limit?: number;
+                /** @description `asc`, the default: oldest lines first. `desc`: newest lines first. */
+                order?: "asc" | "desc";
                 cursor?: string;
             };
             header?: {
@@ -6520,6 +6742,102 @@ export interface operations {
             };
             /** @description The media type of the body is not supported */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
+    progress: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                /** @description Milliseconds to wait for new changes or log lines */
+                waitMs?: number;
+            };
+            header?: {
+                /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
+                "X-Tenant-ID"?: string;
+            };
+            path: {
+                executionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProgressPage"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6804,7 +7122,10 @@ export interface operations {
     };
     status: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Milliseconds to wait until the execution has ended or is paused */
+                waitMs?: number;
+            };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -6896,9 +7217,14 @@ export interface operations {
     };
     stream: {
         parameters: {
-            query?: {
-                /** @description The last message that the client has; the header `Last-Event-ID` has the same meaning. */
-                lastSequence?: number;
+            query: {
+                /**
+                 * @description The last message that the client has; the header `Last-Event-ID` has the same meaning, and precedes it. With
+                 *     `now`, only messages of later changes are sent.
+                 */
+                lastSequence: string;
+                /** @description Whether log lines are sent; true by default. */
+                logs?: boolean;
             };
             header?: {
                 /** @description The id of the last event that the client has */
@@ -10510,6 +10836,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Its revision */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10592,6 +10920,8 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
+                /** @description The ETag of the revision that the change was made from */
+                "If-Match"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -10613,6 +10943,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Its revision */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10666,6 +10998,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The schedule has another revision */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10833,6 +11174,8 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
+                /** @description The ETag of the revision that the change was made from */
+                "If-Match"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -10854,6 +11197,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Its revision */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10907,6 +11252,15 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The schedule has another revision */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11105,6 +11459,8 @@ export interface operations {
                 next?: number;
                 /** @description Number of past occurrences; 20 by default */
                 past?: number;
+                /** @description `past_cursor` of the page before */
+                cursor?: string;
             };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
@@ -12337,12 +12693,131 @@ export interface operations {
             };
         };
     };
+    preview_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignInCode"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInPreview"];
+                };
+            };
+            /** @description The request is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The token is missing, unknown, expired or revoked */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The caller's role does not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The resource does not exist in this tenant */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The body is larger than the limit */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The media type of the body is not supported */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description A limit of the tenant is reached; retry after the time in Retry-After */
+            429: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description An internal error occurred */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description The request was not processed; retry after the time in Retry-After */
+            503: {
+                headers: {
+                    /** @description Seconds to wait before a retry */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+        };
+    };
     list_tasks: {
         parameters: {
             query?: {
                 /** @description Only tasks that name you, one of your roles, or no one. */
                 mine?: boolean;
-                kind?: "approval" | "manual";
+                /** @description Only tasks of this kind; without one, approvals and manual steps. */
+                kind?: "approval" | "manual" | "gate" | "pause";
                 workflowId?: string;
                 executionId?: string;
                 limit?: number;
@@ -13269,7 +13744,10 @@ export interface operations {
     };
     validate: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the response has the graph of the definition */
+                graph?: boolean;
+            };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
@@ -13765,6 +14243,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Version of the worker protocol */
+                "windlass-protocol": number;
                 /** @description Session of the worker */
                 "windlass-session": string;
                 /** @description Unit that the session holds, as JSON */
@@ -13825,6 +14305,15 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
             /** @description A limit of the tenant is reached; retry after the time in Retry-After */
             429: {
                 headers: {
@@ -13862,6 +14351,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Version of the worker protocol */
+                "windlass-protocol": number;
                 /** @description Session of the worker */
                 "windlass-session": string;
                 /** @description Unit that the session holds, as JSON */
@@ -13926,6 +14417,15 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
             /** @description A limit of the tenant is reached; retry after the time in Retry-After */
             429: {
                 headers: {
@@ -13962,7 +14462,11 @@ export interface operations {
     make_calls: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
+                /** @description Version of the worker protocol */
+                "windlass-protocol": number;
+                /** @description Session of the worker */
+                "windlass-session": string;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -14022,6 +14526,15 @@ export interface operations {
             };
             /** @description The body did not arrive in time */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14334,7 +14847,9 @@ export interface operations {
     fetch_orders: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
+                /** @description Version of the worker protocol */
+                "windlass-protocol": number;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -14401,6 +14916,15 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
             /** @description The body is larger than the limit */
             413: {
                 headers: {
@@ -14455,7 +14979,9 @@ export interface operations {
     register_worker: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
+                /** @description Version of the worker protocol */
+                "windlass-protocol": number;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -15965,7 +16491,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Outcome"];
+                    "application/json": components["schemas"]["StartResponse"];
                 };
             };
             /** @description The execution is queued */
