@@ -39,7 +39,10 @@ def run(owner, call, stopped):
         outcome = {"result": perform(call, stopped)}
     except Exception as error:
         outcome = {"error": {"code": "WORKER_ERROR", "message": str(error), "retryable": True}}
-    post("report", {"session": owner, "unit": call["unit"], **outcome})  # 409: another worker has the call now
+    status, answer = post("report", {"session": owner, "unit": call["unit"], **outcome})
+    if status not in (200, 404, 409):  # 404, 409: another worker has the call now. Else: the result cannot be stored
+        error = {"code": "RESULT_REFUSED", "message": str(answer)[:1000], "retryable": False}
+        post("report", {"session": owner, "unit": call["unit"], "error": error})
     held.pop(call["unit"], None)
 
 

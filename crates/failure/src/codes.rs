@@ -127,7 +127,7 @@ failure_codes! {
     NODE_NOT_STARTED Unknown "the work folder of a node cannot be used; check the disk of the worker, then retry",
     NO_NEXT Validation "a branch ended because no arc of its step matched; add an arc without a guard, or correct the guards",
     NO_WORK_DIR Transport "the work dir of a plan's step or execution cannot be used; check the disk of the worker, then retry",
-    OUTPUT_INVALID Validation "an output of a plan's step is declared as JSON and cannot be parsed; correct what the step writes",
+    OUTPUT_INVALID Validation "an output of a plan's step is required and was not written, or is declared as JSON and cannot be parsed; correct what the step writes",
     OUT_OF_MEMORY Unknown "the program of a node used more memory than `memoryLimit`; allow more, or process less at a time",
     POLICY_VIOLATION Policy "a separation-of-duties constraint refused the answer of a person; another person has to answer",
     PROTOCOL_MISMATCH Validation "the worker and the server are of different releases; run the same release of both",

@@ -176,6 +176,12 @@ pub struct StepOutput {
     /// Schema of the value. An output with a schema is JSON that matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// Whether a step that does not write the output has failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// Value of the output if the step does not write it.
+    #[serde(default, deserialize_with = "read_some", skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
     /// Whether a condition reads the output, which therefore may not become an artifact.

@@ -317,13 +317,20 @@ fn own_commands() -> anyhow::Result<(PathBuf, OwnCommand, OwnCommand)> {
 }
 
 /// Starts the workers of a process that has no engine of its own, with a port to the engine of a server.
-pub fn worker_pool(worker: String, slots: Option<u32>, folder: &Path, port: Port) -> anyhow::Result<Pool> {
+pub fn worker_pool(
+    worker: String,
+    slots: Option<u32>,
+    folder: &Path,
+    keeps_workdirs: bool,
+    port: Port,
+) -> anyhow::Result<Pool> {
     inherited().keep();
     let (program, supervisor, sandbox) = own_commands()?;
     let mut config = PoolConfig::new(worker, supervisor, sandbox);
     config.helper = Some(program);
     config.cache = folder.join("cache");
     config.folders = Some(folder.join("work"));
+    config.keeps_workdirs = keeps_workdirs;
     config.databases = Some(std::path::absolute(folder.join("databases"))?);
     config.slots = slots.unwrap_or(config.slots);
     Ok(Pool::start(config, port)?)

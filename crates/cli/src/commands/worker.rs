@@ -45,6 +45,9 @@ pub struct Worker {
     /// Folder for work dirs and caches
     #[arg(long, value_name = "DIR", default_value = ".windlass-worker")]
     data: PathBuf,
+    /// Leave work dirs of ended executions of plans, without values of secrets, until a worker starts in the folder
+    #[arg(long)]
+    keep_workdirs: bool,
     /// Maximum time to finish its work after the first signal, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     drain_seconds: u64,
@@ -79,7 +82,7 @@ impl Worker {
         };
         // Several worker processes can run on one machine.
         let name = format!("{}:{}", host_name(), std::process::id());
-        let pool = worker_pool(name, self.slots, &place.folder, port)?;
+        let pool = worker_pool(name, self.slots, &place.folder, self.keep_workdirs, port)?;
         let ended = self.watch(pool, &signals, &news);
         runtime.shutdown_background();
         ended

@@ -526,6 +526,24 @@ fn pln_27_pln_28_outputs_that_break_their_schema_or_lead_nowhere_are_failures() 
 }
 
 #[test]
+fn an_output_that_is_not_written_has_its_default_and_is_a_failure_if_it_is_required() {
+    let place = planning(
+        r#"
+steps:
+- {id: a, action: {script: 'true', outputs: [{name: n, schema: {type: integer}, default: 7}, {name: t, default: none}, {name: free}]}}
+- {id: b, action: {script: 'true', outputs: [{name: needed, required: true}]}}
+"#,
+    );
+    let run = ran(&place, &[], 1);
+    assert_eq!(phases(&run), "a completed, b failed");
+    let a = find(&run, "a");
+    assert_eq!((&output(a, "n")["value"], &output(a, "t")["value"]), (&json!(7), &json!("none")));
+    assert!(!a["outputs"].to_string().contains("free"), "{a}");
+    let error = find(&run, "b")["error"].as_str().unwrap_or_default();
+    assert!(error.contains("output `needed` is required, and the step wrote neither"), "{error}");
+}
+
+#[test]
 fn a_step_that_takes_longer_than_its_timeout_fails_with_what_it_wrote() {
     let place = planning("steps:\n- {id: a, action: {script: 'echo begun; sleep 600', timeout: 1s}}\n");
     let run = ran(&place, &[], 1);

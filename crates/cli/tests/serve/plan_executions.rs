@@ -652,6 +652,25 @@ fn plans_run_waits_for_a_worker_and_its_exit_code_is_that_of_the_end() {
 }
 
 #[test]
+fn plans_run_says_which_worker_to_start_if_none_is_connected() {
+    let place = Place::new();
+    let server = place.serve();
+    place.write(
+        "plan.json",
+        &json!({ "spec": { "steps": [{ "id": "a", "action": { "script": "true" } }] } }).to_string(),
+    );
+    let place = place.at(&server);
+    let args = ["plans", "run", "plan.json", "--cluster", "local", "--runner", "default", "--wait"];
+    let mut waiting = place.start(&args);
+    waiting.until_says("no worker of the group `default` is connected");
+    let _worker = worker(&place, &server);
+    let (code, _, err) = waiting.end();
+    assert_eq!(code, Some(0), "{err}");
+    let again = place.windlass(&args).expect(0);
+    assert!(!again.err.contains("is connected"), "{}", again.err);
+}
+
+#[test]
 fn pln_21_an_execution_that_was_given_back_and_cancelled_has_no_runner() {
     let place = Place::new().variable("WINDLASS_LEASE_TTL_SECONDS", "600");
     let server = place.serve();

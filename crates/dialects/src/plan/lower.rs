@@ -167,6 +167,8 @@ impl Lowering<'_> {
         let outputs = step.outputs().map(|field| StepOutput {
             name: field.name.text.clone(),
             schema: field.schema.clone(),
+            required: field.required,
+            default: field.default.clone(),
             metadata: field.metadata.clone(),
             in_condition: self
                 .checked

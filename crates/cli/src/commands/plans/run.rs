@@ -82,6 +82,7 @@ impl RunPlan {
             }
             return Ok(ExitCode::SUCCESS);
         }
+        hint_at_workers(client, &created["spec"]);
         let signals = signals::listen().context("cannot listen to signals")?;
         let ending = Ending { client, json: self.json, shows: EndingOptions::default() };
         let statuses = match ending.wait(&[ids::parse(&id)?], &signals)? {
@@ -140,6 +141,20 @@ fn is_text(param: &Value) -> bool {
 fn pair<'a>(flag: &str, given: &'a str) -> Result<(&'a str, &'a str), Usage> {
     let found = given.split_once('=').filter(|(name, _)| !name.is_empty());
     found.ok_or_else(|| Usage::new(format!("`{flag} {}`: write NAME=VALUE", plain(given))))
+}
+
+/// Says what to start if no worker can take the execution now. The execution exists already, so a failed request is no error.
+fn hint_at_workers(client: &Client, spec: &Value) {
+    let (group, cluster) = (text(spec, "runner"), text(spec, "cluster"));
+    let found = client.get(&["runner-groups", group], &[]);
+    if found.is_ok_and(|found| found["workers"] == 0) {
+        say(&format!(
+            "no worker of the group `{group}` is connected; the execution waits for `windlass worker --server URL --group \
+             {group} --cluster {cluster}`",
+            group = plain(group),
+            cluster = plain(cluster),
+        ));
+    }
 }
 
 /// Prints outputs to stdout, and failures to stderr.

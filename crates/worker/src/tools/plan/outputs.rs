@@ -37,7 +37,8 @@ enum Written {
     File(File),
 }
 
-/// Reads the declared outputs. One that was not written is absent, which is not a failure.
+/// Reads the declared outputs. One that was not written has its default. Without a default it is absent, which is a failure
+/// if it is required.
 pub(super) async fn collect(
     place: &StepPlace,
     step: &PlanStep,
@@ -49,7 +50,7 @@ pub(super) async fn collect(
         let written =
             blocking(move || read(&dir, &name)).await.map_err(|error| unreadable(output, &error))?;
         match written {
-            None => {}
+            None => store.add_default(output).await?,
             Some(Written::Bytes { is_json, bytes }) => store.add(output, is_json, bytes).await?,
             Some(Written::File(file)) => {
                 store.add_file(output, file, &place.folders.logs).await?;
@@ -67,12 +68,9 @@ pub(super) async fn store_values(
 ) -> Result<Value, Box<Failure>> {
     let mut store = Store::new(cx);
     for output in &step.outputs {
-        if let Some(value) = values.remove(&output.name) {
-            let bytes = match (&value, &output.schema) {
-                (Value::String(text), None) => text.clone().into_bytes(),
-                _ => value.to_string().into_bytes(),
-            };
-            store.add(output, output.schema.is_some(), bytes).await?;
+        match values.remove(&output.name) {
+            Some(value) => store.add_value(output, &value).await?,
+            None => store.add_default(output).await?,
         }
     }
     Ok(store.finish())
@@ -111,6 +109,22 @@ impl<'d> Store<'d> {
         Ok(())
     }
 
+    async fn add_default(&mut self, output: &StepOutput) -> Result<(), Box<Failure>> {
+        match &output.default {
+            Some(value) => self.add_value(output, value).await,
+            None if output.required => Err(not_written(output)),
+            None => Ok(()),
+        }
+    }
+
+    async fn add_value(&mut self, output: &StepOutput, value: &Value) -> Result<(), Box<Failure>> {
+        let bytes = match (value, &output.schema) {
+            (Value::String(text), None) => text.clone().into_bytes(),
+            _ => value.to_string().into_bytes(),
+        };
+        self.add(output, output.schema.is_some() || !value.is_string(), bytes).await
+    }
+
     async fn add(&mut self, output: &StepOutput, is_json: bool, bytes: Vec<u8>) -> Result<(), Box<Failure>> {
         let is_json = is_json || output.schema.is_some();
         let length = bytes.len();
@@ -146,6 +160,15 @@ impl<'d> Store<'d> {
         }
         Value::Object(self.result)
     }
+}
+
+fn not_written(output: &StepOutput) -> Box<Failure> {
+    let name = &output.name;
+    let message = format!(
+        "output `{name}` is required, and the step wrote neither `outputs/{name}` nor `outputs/{name}.json`; write it, or \
+         declare a default"
+    );
+    failure(codes::OUTPUT_INVALID, message)
 }
 
 fn too_large_for_condition(output: &StepOutput) -> Box<Failure> {
