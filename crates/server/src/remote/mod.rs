@@ -34,6 +34,9 @@ use windlass_protocol::{Call, Failure, Outcome, Reply, Report, SessionId, Unit, 
 use windlass_store::{RunnerGroup, Session, Tenant, WorkerSession};
 use windlass_worker::{CallPreparer, Port, Prepared, RemoteConfig, RemoteUnit};
 
+/// Maximum time for which a request waits, whatever the duration of a lease: proxies and clients give up longer ones.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 #[derive(Debug)]
 pub struct RemoteWorkers {
     preparer: Arc<CallPreparer>,
@@ -108,9 +111,10 @@ impl RemoteWorkers {
         self.ttl_ms
     }
 
-    /// Returns the maximum wait: half of a lease, so that a worker that only polls renews its session in time.
+    /// Returns the maximum wait: half of a lease, so that a worker that only polls renews its session in time, and within
+    /// the time after which clients give up a request.
     pub(crate) fn longest_wait(&self) -> Duration {
-        Duration::from_millis(self.ttl_ms / 2)
+        Duration::from_millis(self.ttl_ms / 2).min(LONGEST_WAIT)
     }
 
     async fn ask(&self, call: GroupCall) -> Result<GroupReply, Problem> {

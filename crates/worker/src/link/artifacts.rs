@@ -164,12 +164,21 @@ impl Link {
                     Ok(file) => file,
                     Err(error) => return Ok(unusable_file(&path, &error)),
                 };
-                let received = receive(response, file).await.and_then(|(key, _)| check_key(&key, transfer));
-                if let Err(trouble) = received {
-                    let _ = fs::remove_file(&path);
-                    return Err(trouble);
+                // A proxy may leave out the length of the response.
+                let received = receive(response, file).await.and_then(|(key, file)| {
+                    check_key(&key, transfer)?;
+                    let length = file.metadata().map(|facts| facts.len());
+                    length.map_err(|error| RequestError::Unreachable(format!("it cannot be read: {error}")))
+                });
+                match received {
+                    Ok(length) => {
+                        Ok(ResourceReply::Artifact(Some(Body::of_file(length, BodyFile::Moved(path)))))
+                    }
+                    Err(trouble) => {
+                        let _ = fs::remove_file(&path);
+                        Err(trouble)
+                    }
                 }
-                Ok(ResourceReply::Artifact(Some(Body::of_file(length, BodyFile::Moved(path)))))
             }
         }
     }
