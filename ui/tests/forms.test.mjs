@@ -483,7 +483,7 @@ test('open dead letters are found behind many resolved ones, and those of one sc
   await at.signedIn(async (page) => {
     await page.route(/\/dead-letters\?/, (route) => (route.request().url().includes('cursor=') ? route.fulfill({ json: { items: [letter], next_cursor: null } }) : route.fulfill({ json: { items: resolved, next_cursor: 'next' } })));
     await page.reload();
-    await page.getByRole('link', { name: '1 dead letters' }).click();
+    await page.getByRole('link', { name: '1 dead letter', exact: true }).click();
     await page.locator('tbody tr').first().waitFor();
     assert.equal(await page.locator('tbody tr').count(), 1);
     await page.unrouteAll({ behavior: 'ignoreErrors' });

@@ -27,7 +27,7 @@ export function Home() {
         <Tile name="running" count={sum(size(running), size(initializing))} hasMore={running.hasNextPage || initializing.hasNextPage} tone="busy" href="#running" />
         <Tile name="queued" count={size(queued)} hasMore={queued.hasNextPage} href="/executions?status=queued" />
         <Tile name="failed in a day" count={size(failed)} hasMore={failed.hasNextPage} tone="bad" href="/executions?status=failed&since=1d" />
-        <Tile name="dead letters" count={dead.data?.pages.reduce((sum, { items }) => sum + items.length, 0)} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
+        <Tile name="dead letters" one="dead letter" count={dead.data?.pages.reduce((sum, { items }) => sum + items.length, 0)} hasMore={dead.hasNextPage} tone="bad" href="/dead-letters" />
       </div>
       <div id="waiting">
         <Section title="Waiting for you">
@@ -57,12 +57,13 @@ const sum = (one: number | undefined, other: number | undefined) => (one === und
 
 const size = (found: ReturnType<typeof useExecutions>) => found.data?.pages.reduce((sum, page) => sum + page.executions.length, 0);
 
-function Tile({ name, count, hasMore, tone, href }: { name: string; count: number | undefined; hasMore?: boolean | undefined; tone?: string; href: string }) {
+/** A number with its name; `one` is the name for one, if it differs. */
+function Tile({ name, one = name, count, hasMore, tone, href }: { name: string; one?: string; count: number | undefined; hasMore?: boolean | undefined; tone?: string; href: string }) {
   const shown = count === undefined ? '–' : `${count}${hasMore ? '+' : ''}`;
   const content = (
     <>
       <b className={count ? tone : undefined}>{shown}</b>
-      <span className="faint">{name}</span>
+      <span className="faint">{count === 1 && !hasMore ? one : name}</span>
     </>
   );
   if (href.startsWith('#'))
