@@ -590,7 +590,7 @@ steps:
     );
     let run = ran(&place, &[], 1);
     assert_eq!(output(find(&run, "say"), "said")["value"], "done", "{run}");
-    assert_eq!(output(find(&run, "verify"), "result")["value"], json!({ "check": "" }), "{run}");
+    assert_eq!(output(find(&run, "verify"), "result")["value"], json!({ "check": "check" }), "{run}");
     let refused = find(&run, "refuse")["error"].as_str().unwrap_or_default();
     assert!(refused.contains("`huge` of a built-in action is a value of 2000000 bytes"), "{refused}");
 }

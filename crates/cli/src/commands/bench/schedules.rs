@@ -124,7 +124,7 @@ async fn await_runs(owner: &Api, count: usize) -> anyhow::Result<Vec<Value>> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         tokio::time::sleep(ASK_EVERY).await;
-        if owner.measured("windlass_schedule_runs_total{result=\"succeeded\"}").await? >= count as u64 {
+        if owner.measured("windlass_schedule_runs_total{outcome=\"succeeded\"}").await? >= count as u64 {
             return read_runs(owner).await;
         }
     }
