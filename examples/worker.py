@@ -35,6 +35,7 @@ def post(path, body):
 
 
 def run(owner, call, stopped):
+    print(call["kind"], "of", call["executionId"], file=sys.stderr, flush=True)
     try:
         outcome = {"result": perform(call, stopped)}
     except Exception as error:

@@ -195,6 +195,8 @@ fn session(admin: &mut Admin<'_>) {
     let link = admin.send(&Method::POST, "/api/v1/session/link", &[], None).1;
     assert_eq!(admin.rows().len(), admin.seen, "{link}");
     let code = link["path"].as_str().unwrap().split_once('#').unwrap().1.to_owned();
+    let preview = || (Method::POST, "/api/v1/session/preview");
+    admin.fails(preview(), &[], Some(json!({ "code": code })), 200);
     let route = || (Method::POST, "/api/v1/session");
     admin.does(route(), &[], Some(json!({ "code": code })), "session.create");
     admin.fails(route(), &[], Some(json!({ "code": code })), 401);

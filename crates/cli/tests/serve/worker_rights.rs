@@ -213,7 +213,7 @@ fn a_worker_of_a_plan_opens_only_what_the_execution_binds() {
         "steps": [{ "id": "s", "action": action, "args": { "refs": { "token": "params.token" } } }],
     });
     let token = runners::token(&server, json!({ "name": "w", "role": "worker", "group": "default" }));
-    let new = json!({ "protocol": runners::PROTOCOL, "release": "1", "worker": "w", "group": "default", "cluster": "local", "slots": 1 });
+    let new = json!({ "protocol": runners::PROTOCOL, "release": "1", "worker": "w", "group": "default", "cluster": "local", "slots": 2 });
     let (status, opened) = call(&server, &token, "register", &new);
     assert_eq!(status, StatusCode::CREATED, "{opened}");
     let (session, number) = (opened["session"].clone(), opened["registered"]["session"].clone());
@@ -346,7 +346,7 @@ fn a_worker_fetches_only_artifacts_of_its_execution() {
     until(&server, &id, "completed");
     let victim = format!("sha256:{}", sha256(json!(large('v')).to_string().as_bytes()));
     let hostile = Hostile::new(&server);
-    let book = "metadata: {name: two}\nworkload: {big: x}\nworkflow:\n- step: a\n  tool: {kind: noop}\n  next: b\n\
+    let book = "metadata: {name: two}\nworkload: {big: x}\nworkflow:\n- step: a\n  tool: {kind: noop, result: 1}\n  next: b\n\
                 - {step: b, tool: {kind: noop, result: '{{ a }}'}}\n";
     let workflow = server.define(book);
     let body = json!({ "inputs": { "big": large('i') }, "options": { "runner": { "group": "lab" } } });
