@@ -2,10 +2,12 @@
 
 from server import ROLES
 
-OPEN = ("/api/v1/session", "/healthz", "/readyz", "/metrics", "/api/openapi.json")
+OPEN = ("/api/v1/session", "/api/v1/session/preview", "/healthz", "/readyz", "/metrics", "/api/openapi.json")
 # Paths that read no data of a tenant, or that a viewer may call although they are not reads.
 FOR_ALL = ("/api/v1/nodes/", "/hooks/", "/ws/")
 VIEWER_MAY = ("/api/v1/session", "/api/v1/session/link", "/api/v1/validate",)
+# Version of the worker protocol; another one is refused before anything else is looked at.
+WORKER_HEADERS = {"windlass-protocol": "3"}
 PLAYBOOK = "metadata: {name: victim}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n"
 
 
@@ -58,7 +60,7 @@ def across_tenants(stage):
         if "{" not in path or path.endswith("/{name}") and (method == "PUT" or "secrets" not in path):
             continue
         for role in ROLES:
-            status, answer = stage.server.attacker(role).send(method, sent, body, content_type)
+            status, answer = stage.server.attacker(role).send(method, sent, body, content_type, WORKER_HEADERS)
             # A secret of that name may be deleted in the attacker's own tenant only: there is none.
             stage.check(status in (400, 403, 404, 415, 429), f"{role} of another tenant: {method} {path} is answered {status} {str(answer)[:120]}")
             tried += 1
