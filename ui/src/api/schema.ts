@@ -14243,8 +14243,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Version of the worker protocol */
-                "windlass-protocol": number;
+                /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
+                "windlass-protocol"?: number | null;
                 /** @description Session of the worker */
                 "windlass-session": string;
                 /** @description Unit that the session holds, as JSON */
@@ -14351,8 +14351,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Version of the worker protocol */
-                "windlass-protocol": number;
+                /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
+                "windlass-protocol"?: number | null;
                 /** @description Session of the worker */
                 "windlass-session": string;
                 /** @description Unit that the session holds, as JSON */
@@ -14463,8 +14463,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Version of the worker protocol */
-                "windlass-protocol": number;
+                /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
+                "windlass-protocol"?: number | null;
                 /** @description Session of the worker */
                 "windlass-session": string;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
@@ -14847,9 +14847,9 @@ export interface operations {
     fetch_orders: {
         parameters: {
             query?: never;
-            header: {
-                /** @description Version of the worker protocol */
-                "windlass-protocol": number;
+            header?: {
+                /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
+                "windlass-protocol"?: number | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -14979,9 +14979,9 @@ export interface operations {
     register_worker: {
         parameters: {
             query?: never;
-            header: {
-                /** @description Version of the worker protocol */
-                "windlass-protocol": number;
+            header?: {
+                /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
+                "windlass-protocol"?: number | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };

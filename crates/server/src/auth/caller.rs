@@ -135,6 +135,11 @@ impl Caller {
                 "only owners and admins of the tenant `default` may send X-Tenant-ID; omit the header";
             return Err(Problem::forbidden(message));
         }
+        if requested.is_empty() {
+            return Err(Problem::bad_request(
+                "the header X-Tenant-ID is empty; name a tenant, or omit the header",
+            ));
+        }
         self.tenant = Tenant::new(requested);
         match app.directory.has(&self.tenant) {
             true => Ok(self),

@@ -50,6 +50,6 @@ fn tenant_header() -> Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some("Tenant to act for; requires the role owner or admin in the tenant `default`"))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).min_length(Some(1))))
         .build()
 }

@@ -44,7 +44,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 /// For `windlass worker`, which runs steps itself. The body is a message of the worker protocol; another version of it is
 /// refused.
 #[utoipa::path(post, path = "/api/v1/workers/register", tag = TAG, security(("bearer" = [])),
-    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol")),
+    params(("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409")),
     request_body = serde_json::Value,
     responses((status = 201, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn register_worker(
@@ -118,7 +118,7 @@ fn check_version(new: &NewSession) -> Result<(), Problem> {
 ///
 /// For `windlass worker`. Waits until there is an order for the session, at most half of the time of a lease.
 #[utoipa::path(post, path = "/api/v1/workers/orders", tag = TAG, security(("bearer" = [])),
-    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol")),
+    params(("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409")),
     request_body = serde_json::Value,
     responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn fetch_orders(
@@ -142,7 +142,7 @@ async fn fetch_orders(
 /// For `windlass worker`: reports, checkpoints, heartbeats, log lines and requests for secrets and large values. A session
 /// speaks for the units that it holds, and for no other.
 #[utoipa::path(post, path = "/api/v1/workers/calls", tag = TAG, security(("bearer" = [])),
-    params(("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
+    params(("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
         ("windlass-session" = String, Header, description = "Session of the worker")),
     request_body = serde_json::Value,
     responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]

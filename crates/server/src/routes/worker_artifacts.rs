@@ -50,7 +50,7 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 /// does not lose them.
 #[utoipa::path(put, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
-        ("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
+        ("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
         ("windlass-session" = String, Header, description = "Session of the worker"),
         ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
     request_body(content = String, content_type = "application/octet-stream"),
@@ -87,7 +87,7 @@ async fn put_worker_artifact(
 /// there are no bytes.
 #[utoipa::path(get, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
-        ("windlass-protocol" = u32, Header, description = "Version of the worker protocol"),
+        ("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
         ("windlass-session" = String, Header, description = "Session of the worker"),
         ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
     responses((status = 200, body = String, content_type = "application/octet-stream"),
