@@ -14242,13 +14242,13 @@ export interface operations {
     get_worker_artifact: {
         parameters: {
             query?: never;
-            header: {
+            header?: {
                 /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
                 "windlass-protocol"?: number | null;
-                /** @description Session of the worker */
-                "windlass-session": string;
+                /** @description Session of the worker; a request without it is refused */
+                "windlass-session"?: string | null;
                 /** @description Unit that the session holds, as JSON */
-                "windlass-unit": string;
+                "windlass-unit"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -14350,13 +14350,13 @@ export interface operations {
     put_worker_artifact: {
         parameters: {
             query?: never;
-            header: {
+            header?: {
                 /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
                 "windlass-protocol"?: number | null;
-                /** @description Session of the worker */
-                "windlass-session": string;
+                /** @description Session of the worker; a request without it is refused */
+                "windlass-session"?: string | null;
                 /** @description Unit that the session holds, as JSON */
-                "windlass-unit": string;
+                "windlass-unit"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };
@@ -14462,11 +14462,11 @@ export interface operations {
     make_calls: {
         parameters: {
             query?: never;
-            header: {
+            header?: {
                 /** @description Version of the worker protocol; any other one, and none, is refused with 409 */
                 "windlass-protocol"?: number | null;
-                /** @description Session of the worker */
-                "windlass-session": string;
+                /** @description Session of the worker; a request without it is refused */
+                "windlass-session"?: string | null;
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
                 "X-Tenant-ID"?: string;
             };

@@ -143,7 +143,7 @@ async fn fetch_orders(
 /// speaks for the units that it holds, and for no other.
 #[utoipa::path(post, path = "/api/v1/workers/calls", tag = TAG, security(("bearer" = [])),
     params(("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
-        ("windlass-session" = String, Header, description = "Session of the worker")),
+        ("windlass-session" = Option<String>, Header, description = "Session of the worker; a request without it is refused")),
     request_body = serde_json::Value,
     responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals, BodyRefusals))]
 async fn make_calls(

@@ -51,8 +51,8 @@ pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
 #[utoipa::path(put, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
         ("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
-        ("windlass-session" = String, Header, description = "Session of the worker"),
-        ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
+        ("windlass-session" = Option<String>, Header, description = "Session of the worker; a request without it is refused"),
+        ("windlass-unit" = Option<String>, Header, description = "Unit that the session holds, as JSON")),
     request_body(content = String, content_type = "application/octet-stream"),
     responses((status = 200, body = serde_json::Value), (status = 409, body = Refused), Refusals))]
 async fn put_worker_artifact(
@@ -88,8 +88,8 @@ async fn put_worker_artifact(
 #[utoipa::path(get, path = "/api/v1/workers/artifacts/{key}", tag = TAG, security(("bearer" = [])),
     params(("key" = String, Path, description = "`sha256:` and 64 hexadecimal digits"),
         ("windlass-protocol" = Option<u32>, Header, description = "Version of the worker protocol; any other one, and none, is refused with 409"),
-        ("windlass-session" = String, Header, description = "Session of the worker"),
-        ("windlass-unit" = String, Header, description = "Unit that the session holds, as JSON")),
+        ("windlass-session" = Option<String>, Header, description = "Session of the worker; a request without it is refused"),
+        ("windlass-unit" = Option<String>, Header, description = "Unit that the session holds, as JSON")),
     responses((status = 200, body = String, content_type = "application/octet-stream"),
         (status = 409, body = Refused), Refusals))]
 async fn get_worker_artifact(
