@@ -177,7 +177,7 @@ impl Link {
                 }
                 if self.registrations.load(Ordering::SeqCst) != number {
                     // If the server does not answer, the lease of the session ends by itself.
-                    let _ = self.post::<ReplyBatch>("calls", &leave).await;
+                    let _ = self.post_calls(&leave).await;
                 }
             }
             // The worker registers again by itself.

@@ -78,6 +78,9 @@ fn the_session_of_a_superseded_registration_is_left_and_gets_no_orders() {
     while left.is_none() {
         let seen = server.request();
         assert!(!(seen.line.ends_with("/orders") && seen.body.contains("s1")), "{seen:?}");
+        if seen.line.ends_with("/calls") {
+            assert_eq!(seen.header("windlass-session"), Some("s1"), "a server refuses calls without it");
+        }
         left = seen.line.ends_with("/calls").then(|| serde_json::from_str::<CallBatch>(&seen.body).unwrap());
     }
     assert_eq!(left, Some(CallBatch { session: "s1".to_owned(), calls: vec![Call::Leave(SessionId(1))] }));
