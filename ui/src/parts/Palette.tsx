@@ -38,9 +38,14 @@ export function Palette({ close }: { close: () => void }) {
   useEffect(() => {
     if (dialog.current && !dialog.current.open) dialog.current.showModal();
   }, []);
+  // The close event comes later, and would also close a palette that was opened again in between.
+  const leave = () => {
+    dialog.current?.close();
+    close();
+  };
   const run = (command: Command | undefined) => {
     if (!command) return;
-    dialog.current?.close();
+    leave();
     command.run();
   };
   const press = (event: KeyboardEvent) => {
@@ -58,7 +63,7 @@ export function Palette({ close }: { close: () => void }) {
   const click = (event: MouseEvent<HTMLDialogElement>) => {
     const { left, right, top, bottom } = event.currentTarget.getBoundingClientRect();
     const isInside = event.clientX >= left && event.clientX <= right && event.clientY >= top && event.clientY <= bottom;
-    if (event.target === event.currentTarget && !isInside) event.currentTarget.close();
+    if (event.target === event.currentTarget && !isInside) leave();
   };
   return (
     <dialog ref={dialog} className="palette" onClose={close} onClick={click} aria-label="Command palette">
@@ -79,7 +84,7 @@ export function Palette({ close }: { close: () => void }) {
             setPlace(0);
           }}
         />
-        <button type="button" className="quiet" onClick={() => dialog.current?.close()}>
+        <button type="button" className="quiet" onClick={leave}>
           Close
         </button>
       </div>
