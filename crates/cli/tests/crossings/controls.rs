@@ -1,8 +1,10 @@
-//! Every control in every situation.
+//! Every control in every situation, in a folder and at a server.
 
-use crate::rig::{is_gone, until};
-use crate::situations::{ALL, Reached, Situation};
-use rustix::process::{Pid, Signal};
+use crate::rig::{is_gone, process_of, until};
+use crate::situations::{Ends, Reached, Situation, WAYS, Way, all};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::sync::Mutex;
 
 /// Control that is sent to the execution in the situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +12,9 @@ enum Control {
     /// Held, and released when what runs has been reported to end.
     Pause,
     Cancel,
+    ForcedCancel,
     Patch,
-    /// The worker and the engine end in order, and another process continues.
+    /// The process that runs it ends in order, and another one continues.
     Interrupt,
     /// Everything is killed at once.
     Kill,
@@ -19,126 +22,46 @@ enum Control {
     Fork,
 }
 
-const CONTROLS: [Control; 6] =
-    [Control::Pause, Control::Cancel, Control::Patch, Control::Interrupt, Control::Kill, Control::Fork];
-
-/// End of the execution, and the output of its steps; `(x y)` allows both orders.
-const EXPECTED: [(&str, [&str; 6]); 8] = [
-    (
-        "running",
-        [
-            "completed: x x. y",
-            "cancelled: x",
-            "completed: x x. y",
-            "completed: x x x. y",
-            "completed: x x x. y",
-            "completed: x x x. y",
-        ],
-    ),
-    (
-        "loop, one at a time",
-        [
-            "completed: x1 x1. x2 x2. y",
-            "cancelled: x1",
-            "completed: x1 x1. x2 x2. y",
-            "completed: x1 x1 x1. x2 x2. y",
-            "completed: x1 x1 x1. x2 x2. y",
-            "completed: x1 x1 x1. x2 x2. y",
-        ],
-    ),
-    (
-        "loop, two at a time",
-        [
-            "completed: 3 x, 3 x., y",
-            "cancelled: 2 x",
-            "completed: 3 x, 3 x., y",
-            "completed: 5 x, 3 x., y",
-            "completed: 5 x, 3 x., y",
-            "completed: 5 x, 3 x., y",
-        ],
-    ),
-    (
-        "backoff",
-        [
-            "completed: x x x. y",
-            "cancelled: x",
-            "completed: x x x. y",
-            "completed: x x x. y",
-            "completed: x x x. y",
-            "completed: x x x. y",
-        ],
-    ),
-    (
-        "second try",
-        [
-            "completed: x1 x2 x. y",
-            "cancelled: x1 x2",
-            "completed: x1 x2 x. y",
-            "completed: x1 x2 x2 x. y",
-            "completed: x1 x2 x2 x. y",
-            "completed: x1 x2 x1 x2 x. y",
-        ],
-    ),
-    (
-        "gate",
-        [
-            "completed: a x y",
-            "cancelled: a",
-            "completed: a x y",
-            "completed: a x y",
-            "completed: a x y",
-            "completed: a x y",
-        ],
-    ),
-    (
-        "child",
-        [
-            "completed: inner inner. y",
-            "cancelled: inner",
-            "completed: inner inner. y",
-            "completed: inner inner inner. y",
-            "completed: inner inner inner. y",
-            "completed: inner inner inner. y",
-        ],
-    ),
-    (
-        "final step",
-        [
-            "completed: a x x.",
-            "cancelled: a x",
-            "completed: a x x.",
-            "completed: a x x x.",
-            "completed: a x x x.",
-            "completed: a x x x.",
-        ],
-    ),
+const CONTROLS: [Control; 7] = [
+    Control::Pause,
+    Control::Cancel,
+    Control::ForcedCancel,
+    Control::Patch,
+    Control::Interrupt,
+    Control::Kill,
+    Control::Fork,
 ];
 
+impl Control {
+    fn end(self, ends: &Ends) -> &'static str {
+        match self {
+            Control::Pause | Control::Patch => ends.released,
+            Control::Cancel | Control::ForcedCancel => ends.cancelled,
+            Control::Interrupt | Control::Kill => ends.repeated,
+            Control::Fork => ends.retried,
+        }
+    }
+}
+
+/// Crossings at a time: they touch nothing of each other, and spend most of their time in waits.
+const AT_A_TIME: usize = 8;
+
 #[test]
-fn every_control_in_every_situation_ends_as_the_table_says() {
-    // Nothing of one crossing touches another; several at a time use the waits of each other.
-    let cells: Vec<(&Situation, Control, &str)> = ALL
-        .iter()
-        .zip(&EXPECTED)
-        .flat_map(|(situation, (name, row))| {
-            assert_eq!(situation.name, *name, "the rows are in this order");
-            CONTROLS.iter().zip(row).map(move |(control, expected)| (*situation, *control, *expected))
-        })
-        .collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let wrong = std::sync::Mutex::new(Vec::new());
+fn wfl_09_wfl_10_wfl_27_every_control_in_every_situation_ends_as_the_table_says() {
+    let cells = Mutex::new(cells());
+    let wrong = Mutex::new(Vec::new());
+    let next = || cells.lock().expect("no thread panicked").next();
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..AT_A_TIME {
             scope.spawn(|| {
-                while let Some((situation, control, expected)) =
-                    cells.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                {
-                    let found = cross(situation, *control);
-                    if found != *expected {
+                while let Some((situation, control, way, expected)) = next() {
+                    let found = cross(situation, control, way);
+                    if found != expected {
                         let name = situation.name;
-                        let output =
-                            format!("{name} × {control:?}:\n  expected {expected}\n  found    {found}");
-                        wrong.lock().expect("no thread panicked").push(output);
+                        let text = format!(
+                            "{name} × {control:?}, {way:?}:\n  expected {expected}\n  found    {found}"
+                        );
+                        wrong.lock().expect("no thread panicked").push(text);
                     }
                 }
             });
@@ -148,90 +71,104 @@ fn every_control_in_every_situation_ends_as_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn cross(situation: &Situation, control: Control) -> String {
-    let at = situation.reach();
-    let refused = situation.name == "final step" && control == Control::Pause;
-    match control {
-        Control::Pause if refused => {
-            at.place.windlass(&["executions", "pause", &at.id]).expect(1).says("not possible");
-            release(&at);
-        }
-        Control::Pause => {
-            at.place.windlass(&["executions", "pause", &at.id]).expect(0);
-            assert_eq!(at.get()["status"], "paused", "{}", situation.name);
-            release(&at);
-            at.place.windlass(&["executions", "resume", &at.id]).expect(0);
-        }
-        Control::Patch if situation.name == "final step" => {
-            at.place.windlass(&["executions", "patch", &at.id, "k=1"]).expect(1).says("not possible");
-            release(&at);
-        }
-        Control::Patch => {
-            at.place.windlass(&["executions", "patch", &at.id, "k=1"]).expect(0);
-            assert_eq!(at.get()["view"]["ctx"]["k"], 1, "{}", situation.name);
-            release(&at);
-        }
-        Control::Interrupt => at.running.signal(Signal::INT),
-        Control::Kill => at.running.signal(Signal::KILL),
-        Control::Cancel | Control::Fork => {
-            at.place.windlass(&["executions", "cancel", &at.id]).expect(0);
-        }
-    }
-    let Reached { place, running, id } = at;
-    let (code, _, err) = running.end();
-    // At a gate no step runs; otherwise the program reports its end.
-    match control {
-        Control::Interrupt if situation.name != "gate" => assert_eq!(code, Some(130), "{err}"),
-        Control::Kill | Control::Interrupt => {}
-        _ if situation.name == "gate" => assert_eq!(code, Some(5), "{err}"),
-        Control::Cancel | Control::Fork => assert_eq!(code, Some(3), "{err}"),
-        Control::Pause | Control::Patch => assert_eq!(code, Some(0), "{err}"),
-    }
-    if control == Control::Kill {
-        // Supervisors end the steps of a killed worker; before that, a step would see `go` and run on.
-        until("the steps are gone", || {
-            place.lines("steps").iter().all(|line| is_gone(pid(line))).then_some(())
-        });
-    }
-    place.write("go", "");
+type Cell = (&'static Situation, Control, Way, &'static str);
+
+fn cells() -> impl Iterator<Item = Cell> {
+    let ways = all().flat_map(|situation| WAYS.map(|way| (situation, way)));
+    ways.flat_map(|(situation, way)| {
+        CONTROLS.map(|control| (situation, control, way, control.end(&situation.ends)))
+    })
+}
+
+/// Sends the control, lets the steps go on, and returns how the execution ended and what its steps wrote.
+fn cross(situation: &Situation, control: Control, way: Way) -> String {
+    let at = situation.reach(way);
+    send(situation, control, &at);
+    let at = follow(situation, control, way, at);
+    at.release();
     let output = match control {
+        Control::Cancel | Control::ForcedCancel => at.get(),
         Control::Fork => {
-            let args: &[&str] = &["executions", "retry", &id, "--json"];
-            let output = place.windlass(args);
-            if situation.name == "gate" { open_gate(&place, &output.json()) } else { output.expect(0).json() }
-        }
-        Control::Cancel => place.windlass(&["executions", "get", &id, "--json"]).expect(0).json(),
-        _ => {
-            if situation.name == "gate" {
-                place.windlass(&["executions", "patch", &id, "open=true"]).expect(0);
+            let retried = at.control("retry", &["--json"]).json();
+            if situation.rests() {
+                assert_eq!(retried["status"], "paused", "it waits again");
+                completed(situation, &at, retried["executionId"].as_str().expect("an id"))
+            } else {
+                retried
             }
-            place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json()
+        }
+        Control::Pause | Control::Patch | Control::Interrupt | Control::Kill => {
+            completed(situation, &at, &at.id)
         }
     };
-    place.windlass(&["admin", "check"]).expect(0);
-    let lines = place.lines("output");
-    format!("{}: {}", output["status"].as_str().unwrap_or("-"), reported_as(&lines, situation.name))
+    let (status, lines) = (output["status"].as_str().unwrap_or("-").to_owned(), at.place.lines("output"));
+    at.check_data();
+    format!("{status}: {}", described(&lines, situation.name))
 }
 
-fn pid(line: &str) -> Pid {
-    line.parse().ok().and_then(Pid::from_raw).expect("the id of a process")
+fn send(situation: &Situation, control: Control, at: &Reached) {
+    match control {
+        // The final step runs to its end.
+        Control::Pause if situation.name == "final step" => {
+            at.control("pause", &[]).expect(1).says("not possible");
+            at.release();
+        }
+        Control::Patch if situation.name == "final step" => {
+            at.control("patch", &["k=1"]).expect(1).says("not possible");
+            at.release();
+        }
+        Control::Pause => {
+            at.control("pause", &[]).expect(0);
+            assert_eq!(at.get()["status"], "paused", "{}", situation.name);
+            at.release();
+            at.control("resume", &[]).expect(0);
+            at.control("resume", &[]).expect(1);
+        }
+        Control::Patch => {
+            at.control("patch", &["k=1"]).expect(0);
+            assert_eq!(at.get()["view"]["ctx"]["k"], 1, "{}", situation.name);
+            at.release();
+        }
+        Control::Cancel | Control::Fork => {
+            at.control("cancel", &[]).expect(0);
+            at.control("cancel", &[]).expect(1);
+        }
+        Control::ForcedCancel => {
+            at.control("cancel", &["--force"]).expect(0);
+            at.control("cancel", &["--force"]).expect(1);
+        }
+        Control::Interrupt => at.signal(Signal::INT),
+        Control::Kill => at.signal(Signal::KILL),
+    }
 }
 
-/// Programs that may end. At the gate there are none.
-fn release(at: &Reached) {
-    at.place.write("go", "");
+/// Waits until the command that follows the execution has ended, and starts the server again if the control ended it.
+fn follow(situation: &Situation, control: Control, way: Way, mut at: Reached) -> Reached {
+    if way == Way::Server && matches!(control, Control::Interrupt | Control::Kill) {
+        return at.restarted();
+    }
+    let (code, err) = at.followed();
+    match control {
+        Control::Interrupt if !situation.rests() => assert_eq!(code, Some(130), "{err}"),
+        Control::Kill => at.until_steps_are_gone(),
+        Control::Interrupt => {}
+        _ if situation.rests() => assert_eq!(code, Some(5), "{err}"),
+        Control::Cancel | Control::ForcedCancel | Control::Fork => assert_eq!(code, Some(3), "{err}"),
+        Control::Pause | Control::Patch => assert_eq!(code, Some(0), "{err}"),
+    }
+    at
 }
 
-/// The retried execution waits at the same gate.
-fn open_gate(place: &crate::rig::Place, output: &serde_json::Value) -> serde_json::Value {
-    assert_eq!(output["status"], "paused");
-    let id = output["executionId"].as_str().expect("an id");
-    place.windlass(&["executions", "patch", id, "open=true"]).expect(0);
-    place.windlass(&["run", "--resume", id, "--json"]).expect(0).json()
+/// Completes an execution whose steps may end.
+fn completed(situation: &Situation, at: &Reached, id: &str) -> Value {
+    if situation.rests() {
+        situation.open(&at.place, id);
+    }
+    at.place.windlass(&["run", "--resume", id, "--json"]).expect(0).json()
 }
 
 /// Counts the lines, because iterations in parallel have no order.
-fn reported_as(lines: &[String], situation: &str) -> String {
+fn described(lines: &[String], situation: &str) -> String {
     if situation != "loop, two at a time" {
         return lines.join(" ");
     }
@@ -246,13 +183,11 @@ fn reported_as(lines: &[String], situation: &str) -> String {
 
 #[test]
 fn a_cancel_ends_the_process_of_the_step_it_meets() {
-    let at = Situation {
-        definition: "workflow:\n- {step: x, tool: {kind: shell, command: 'echo $$ > pid; echo x >> output; exec sleep 1000'}}\n",
-        ..crate::situations::RUNNING
+    for way in WAYS {
+        let mut at = crate::playbooks::ENDLESS.reach(way);
+        let pid = process_of(&at.place, "pid");
+        at.control("cancel", &[]).expect(0);
+        at.followed();
+        until("the step's process is gone", || is_gone(pid).then_some(()));
     }
-    .reach();
-    let pid = crate::rig::process_of(&at.place, "pid");
-    at.place.windlass(&["executions", "cancel", &at.id]).expect(0);
-    at.running.end();
-    until("the step's process is gone", || is_gone(pid).then_some(()));
 }

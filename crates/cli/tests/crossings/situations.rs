@@ -1,11 +1,15 @@
-//! Situations of a playbook. Each step writes its name to `output` when it begins, and with a dot when it ends; the step in
-//! question ends when the file `go` exists.
+//! What an execution can be doing when a control meets it, and where it runs. Each step writes its name to `output` when it
+//! begins, and with a dot when it ends; the step in question ends when the file `go` exists.
 
-use crate::rig::{Place, Running, playbook, until};
+use crate::model::model;
+use crate::rig::{CommandOutput, Place, Running, Server, is_gone, playbook, until};
+use crate::{playbooks, workflows};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 pub struct Situation {
     pub name: &'static str,
+    /// `DIR` is replaced with the folder of the test, `MODEL` with the address of a language model.
     pub definition: &'static str,
     /// Further definitions in the folder.
     pub others: &'static [(&'static str, &'static str)],
@@ -13,172 +17,148 @@ pub struct Situation {
     pub reached: &'static [&'static str],
     /// Status of the only entry in that situation.
     pub status: &'static str,
+    /// Command that ends the wait, where no step runs. `ID` is replaced with the execution.
+    pub opens: &'static [&'static str],
+    pub ends: Ends,
 }
 
-/// A step named x that lasts until `go` is there.
-pub const RUNNING: Situation = Situation {
-    name: "running",
-    definition: "workflow:
-- step: x
-  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["x"],
-    status: "running",
-};
+/// The end of the execution, and the output of its steps, after each kind of control.
+pub struct Ends {
+    /// After a control that leaves running steps alone.
+    pub released: &'static str,
+    pub cancelled: &'static str,
+    /// After the process that ran it has ended.
+    pub repeated: &'static str,
+    /// Of the retry of the cancelled execution.
+    pub retried: &'static str,
+}
 
-pub const SEQUENTIAL: Situation = Situation {
-    name: "loop, one at a time",
-    definition: "workflow:
-- step: x
-  loop: {in: [1, 2], iterator: n}
-  tool:
-    kind: shell
-    command: 'echo $$ >> steps; echo x{{ iter.n }} >> output; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> output'
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["x1"],
-    status: "running",
-};
+pub fn all() -> impl Iterator<Item = &'static Situation> {
+    playbooks::ALL.iter().chain(&workflows::ALL)
+}
 
-pub const PARALLEL: Situation = Situation {
-    name: "loop, two at a time",
-    definition: "workflow:
-- step: x
-  loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel, max_in_flight: 2}}
-  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["x", "x"],
-    status: "running",
-};
+/// The two ways from a command to an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To the process that runs it, over the socket of the folder.
+    Folder,
+    /// To a server, over HTTP.
+    Server,
+}
 
-/// Wait between two tries of a task. A wait of more than five seconds releases the slot.
-pub const BACKOFF: Situation = Situation {
-    name: "backoff",
-    definition: "workflow:
-- step: x
-  tool:
-    kind: shell
-    command: 'echo x >> output; test -e go || exit 1; echo x. >> output'
-    spec:
-      policy:
-        rules:
-        - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 5.5}}
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["x"],
-    status: "retrying",
-};
+pub const WAYS: [Way; 2] = [Way::Folder, Way::Server];
 
-/// The second attempt of a task runs.
-pub const RETRYING: Situation = Situation {
-    name: "second try",
-    definition: "workflow:
-- step: x
-  tool:
-    kind: shell
-    command: 'echo $$ >> steps; echo x{{ _attempt }} >> output; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> output'
-    spec:
-      policy:
-        rules:
-        - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 0}}
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["x1", "x2"],
-    status: "running",
-};
-
-pub const GATE: Situation = Situation {
-    name: "gate",
-    definition: "workflow:
-- {step: a, tool: {kind: shell, command: 'echo a >> output'}, next: x}
-- step: x
-  spec: {policy: {admit: {rules: [{when: '{{ ctx.open }}', then: {allow: true}}]}}}
-  tool: {kind: shell, command: 'echo x >> output'}
-  next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[],
-    reached: &["a"],
-    status: "paused",
-};
-
-pub const CHILD: Situation = Situation {
-    name: "child",
-    definition: "workflow:
-- {step: x, tool: {kind: playbook, path: child}, next: y}
-- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
-",
-    others: &[(
-        "child.yaml",
-        "workflow:
-- step: inner
-  tool: {kind: shell, command: 'echo $$ >> steps; echo inner >> output; while ! test -e go; do sleep 0.02; done; echo inner. >> output'}
-",
-    )],
-    reached: &["inner"],
-    status: "running",
-};
-
-pub const FINAL: Situation = Situation {
-    name: "final step",
-    definition: "executor: {spec: {final_step: x}}
-workflow:
-- {step: a, tool: {kind: shell, command: 'echo a >> output'}}
-- step: x
-  tool: {kind: shell, command: 'echo $$ >> steps; echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
-",
-    others: &[],
-    reached: &["a", "x"],
-    status: "running",
-};
-
-pub const ALL: [&Situation; 8] =
-    [&RUNNING, &SEQUENTIAL, &PARALLEL, &BACKOFF, &RETRYING, &GATE, &CHILD, &FINAL];
-
-/// A folder with the definition, the program at work on it, and its execution.
+/// A folder with the definition, the command that follows the execution, and the execution.
 pub struct Reached {
     pub place: Place,
-    pub running: Running,
+    running: Option<Running>,
+    /// In the folder, the command itself runs the execution.
+    server: Option<Server>,
     pub id: String,
 }
 
 impl Situation {
-    pub fn reach(&self) -> Reached {
-        let place = Place::playing(self.definition);
-        for (file, text) in self.others {
-            place.write(file, &playbook("tested", text));
-        }
+    pub fn reach(&self, way: Way) -> Reached {
+        let (place, server) = self.set(way, "");
         let mut running = place.start(&["run", "play.yaml"]);
         let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
         until(self.name, || (place.lines("output") == self.reached).then_some(()));
-        let reached = Reached { place, running, id };
+        let reached = Reached { place, running: Some(running), server, id };
         until(self.name, || (reached.status() == self.status).then_some(()));
         reached
+    }
+
+    /// A folder with the definitions, whose commands go that way. `settings` is a line for a workflow.
+    pub fn set(&self, way: Way, settings: &str) -> (Place, Option<Server>) {
+        let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
+        let server = (way == Way::Server).then(|| place.serve());
+        let place = server.iter().fold(place, Place::at);
+        let dir = place.path("").display().to_string();
+        let model = if self.definition.contains("MODEL") { model() } else { String::new() };
+        for (file, text) in [&[("play.yaml", self.definition)], self.others].concat() {
+            let text = match text.starts_with("name:") {
+                true => text.replacen("nodes:", &format!("{settings}\nnodes:"), 1),
+                false => playbook(file.trim_end_matches(".yaml"), text),
+            };
+            place.write(file, &text.replace("DIR", &dir).replace("MODEL", &model));
+        }
+        (place, server)
+    }
+
+    /// Whether it waits without a step at work.
+    pub fn rests(&self) -> bool {
+        !self.opens.is_empty()
+    }
+
+    /// Ends the wait of an execution.
+    pub fn open(&self, place: &Place, id: &str) {
+        let args: Vec<&str> = self.opens.iter().map(|arg| if *arg == "ID" { id } else { arg }).collect();
+        place.windlass(&args).expect(0);
     }
 }
 
 impl Reached {
-    pub fn get(&self) -> Value {
-        self.place.windlass(&["executions", "get", &self.id, "--json"]).expect(0).json()
+    /// Sends a control to the execution.
+    pub fn control(&self, name: &str, args: &[&str]) -> CommandOutput {
+        self.place.windlass(&[&["executions", name, &self.id], args].concat())
     }
 
-    /// Status of the step in question, or of the execution if it waits at a gate.
+    pub fn get(&self) -> Value {
+        self.control("get", &["--json"]).expect(0).json()
+    }
+
+    /// Lets the steps end that wait for it.
+    pub fn release(&self) {
+        self.place.write("go", "");
+    }
+
+    /// Sends a signal to the process that runs the execution.
+    pub fn signal(&self, signal: Signal) {
+        let of_command = self.running.as_ref().map(Running::pid);
+        let process = self.server.as_ref().map(Server::process).or(of_command).expect("a process");
+        kill_process(pid(&process.to_string()), signal).expect("the signal is sent");
+    }
+
+    /// Waits for the end of the command that follows the execution; its code and what it wrote to stderr.
+    pub fn followed(&mut self) -> (Option<i32>, String) {
+        let (code, _, err) = self.running.take().expect("it is followed once").end();
+        (code, err)
+    }
+
+    pub fn until_steps_are_gone(&self) {
+        until("the steps are gone", || {
+            self.place.lines("steps").iter().all(|line| is_gone(pid(line))).then_some(())
+        });
+    }
+
+    /// Waits until the server has ended, and starts another one.
+    pub fn restarted(mut self) -> Reached {
+        self.server.take().expect("a server runs it").ended();
+        // Before that, a step would see `go` and run on.
+        self.until_steps_are_gone();
+        self.release();
+        let server = self.place.serve();
+        Reached { place: self.place.at(&server), running: None, server: Some(server), id: self.id }
+    }
+
+    /// Checks the data when nothing uses it any more.
+    pub fn check_data(self) {
+        self.server.into_iter().for_each(|server| drop(server.stop()));
+        let mut check = self.place.command(&["admin", "check"]);
+        check.env_remove("WINDLASS_URL");
+        CommandOutput::of(check).expect(0);
+    }
+
+    /// Status of the step in question, or of the execution if it waits for a person or at a gate.
     fn status(&self) -> String {
         let output = self.get();
         let entries = output["nodeExecutions"].as_array().cloned().unwrap_or_default();
-        let last = entries.last().filter(|_| output["status"] != "paused");
+        let mut begun = entries.iter().filter(|entry| entry["status"] != "pending");
+        let last = begun.next_back().filter(|_| output["status"] != "paused");
         last.unwrap_or(&output)["status"].as_str().unwrap_or_default().to_owned()
     }
+}
+
+fn pid(line: &str) -> Pid {
+    line.parse().ok().and_then(Pid::from_raw).expect("the id of a process")
 }

@@ -1,6 +1,8 @@
 //! Timeouts of steps that run, wait or are at a gate.
 
 use crate::rig::{Place, is_gone, playbook, process_of, until};
+use crate::situations::WAYS;
+use crate::workflows;
 use serde_json::Value;
 
 fn check(definition: &str, code: i32, expected: &[&str]) -> Value {
@@ -88,4 +90,15 @@ workflow:
         &["a", "begun"],
     );
     assert_eq!(output["status"], "failed");
+}
+
+#[test]
+fn wfl_12_a_timeout_ends_every_workflow_that_does_not_wait_for_a_person() {
+    let at_work = workflows::ALL.iter().filter(|situation| !situation.rests());
+    for (situation, way) in at_work.flat_map(|situation| WAYS.map(|way| (situation, way))) {
+        let (place, _server) = situation.set(way, "settings: {timeout: 1500}");
+        let output = place.windlass(&["run", "play.yaml", "--json"]).expect(1).json();
+        let last = output["errors"].as_array().and_then(|errors| errors.last()).expect("an error");
+        assert_eq!(last["code"], "EXECUTION_TIMEOUT", "{}, {way:?}: {output}", situation.name);
+    }
 }

@@ -185,3 +185,38 @@ fn wfl_21_wfl_23_an_agent_runs_its_node_and_its_decision_is_reported() {
     let events = get(&server, execution, "/events").to_string();
     assert_eq!(events.matches("agent.decided").count(), 1, "{events}");
 }
+
+#[test]
+fn wfl_02_nodes_have_the_states_of_the_document() {
+    let place = Place::new();
+    let server = place.serve();
+    let shell = |id: &str, config: Value| json!({ "id": id, "type": "shell", "config": config });
+    let wait = format!("until [ -e {} ]; do sleep 0.02; done", place.data().join("go").display());
+    let status = |id: &str, node: &str| entry(&get(&server, id, ""), node)["status"].clone();
+    let never = json!({ "command": "exit 1", "retryPolicy": { "maxRetries": 3, "initialDelayMs": 600_000, "maxDelayMs": 600_000, "retryableErrors": ["SHELL_EXIT"] } });
+    let retrying =
+        start(&server, &define(&server, "backoff", json!([shell("x", never)]), json!([])), json!({}));
+    until_node(&server, &retrying, "x", "retrying");
+    let nodes = json!([
+        { "id": "t", "type": "trigger" },
+        shell("x", json!({ "command": wait })),
+        shell("next", json!({ "command": "true" })),
+    ]);
+    let waits = define(&server, "waits", nodes, json!([edge("t", "x"), edge("x", "next")]));
+    let waiting = start(&server, &waits, json!({}));
+    until_node(&server, &waiting, "x", "running");
+    assert_eq!((status(&waiting, "t"), status(&waiting, "next")), (json!("completed"), json!("pending")));
+    let nodes = json!([
+        shell("bad", json!({ "command": "exit 1", "retryPolicy": { "maxRetries": 0 } })),
+        shell("after", json!({ "command": "true" })),
+    ]);
+    let skips = define(&server, "skips", nodes, json!([edge("bad", "after")]));
+    let id = start(&server, &skips, json!({ "failureMode": "continue_on_error" }));
+    until(&server, &id, "failed");
+    assert_eq!((status(&id, "bad"), status(&id, "after")), (json!("failed"), json!("skipped")));
+    for id in [&retrying, &waiting] {
+        let (code, body) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+        assert!(code.is_success(), "{body}");
+    }
+    assert_eq!(status(&waiting, "next"), "skipped", "it never will");
+}
