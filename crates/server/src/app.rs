@@ -10,6 +10,7 @@ use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::objects::Bucket;
+use crate::outbound::Outbound;
 use crate::page::SignInCodes;
 use crate::plans::Plans;
 use crate::problem::{Problem, ProblemCode};
@@ -57,6 +58,7 @@ pub struct App {
     /// Refused calls of workers, which do not hide refused requests.
     pub refused_calls: RefusedRequests,
     pub webhook_secrets: WebhookSecrets,
+    pub(crate) outbound: Outbound,
     pub completion: CompletionTokens,
     pub hub: Arc<Hub>,
     pub histories: Arc<Histories>,
@@ -134,6 +136,7 @@ impl App {
         App {
             engine,
             followers: readers.patient(),
+            outbound: Outbound::new(settings.egress.clone()),
             readers,
             settings,
             directory,

@@ -36,6 +36,7 @@ mod local;
 mod logging;
 mod metrics;
 mod objects;
+mod outbound;
 mod page;
 mod passes;
 mod people;

@@ -14,7 +14,6 @@ use crate::host::now;
 use crate::hub::Listener;
 use crate::passes::{BackgroundWork, PASS_EVERY, run_passes};
 use crate::problem::Problem;
-use reqwest::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,6 @@ use windlass_kernel::{Input, Rejected, RunState};
 use windlass_store::{
     AwaitedRoute, Entry, Registry as _, RegistryWrite, RoutingTarget, TargetKind, TargetPoll, Tenant,
 };
-use windlass_worker::egress;
 
 /// Number of waiting step-runs that are read at a time.
 const PAGE: usize = 256;
@@ -39,26 +37,18 @@ const POLLS_OF_TENANT_MAX: usize = 4;
 const POLL_EVERY: Duration = Duration::from_secs(2);
 /// Age at which the result of a poll must be renewed before steps start.
 const POLL_FRESH: Duration = Duration::from_secs(10);
-const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A sandbox or route group of a tenant.
 type TargetKey = (Tenant, TargetKind, String);
 
 /// Starts steps whose target is ready, until the process stops.
 pub(crate) async fn run(app: Arc<App>) {
-    let settings = app.settings.egress.clone();
-    let client = match app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => return tracing::error!(%error, "steps that wait for a route are not started"),
-        Err(problem) => return tracing::error!(%problem, "steps that wait for a route are not started"),
-    };
-    let router = Router { app: app.clone(), client, polls: JoinSet::new(), polled: BTreeSet::new() };
+    let router = Router { app: app.clone(), polls: JoinSet::new(), polled: BTreeSet::new() };
     run_passes(&app, router).await;
 }
 
 struct Router {
     app: Arc<App>,
-    client: Client,
     polls: JoinSet<TargetPoll>,
     /// Targets with an open request.
     polled: BTreeSet<TargetKey>,
@@ -144,9 +134,8 @@ impl Router {
             return wait.max(POLL_EVERY);
         }
         if let Some(url) = target.ready_url.clone().filter(|_| self.polled.insert(key.clone())) {
-            let (client, egress) = (self.client.clone(), self.app.settings.egress.clone());
-            let target = target.clone();
-            self.polls.spawn(async move { poll::poll(&client, &egress, &target, &url).await });
+            let (app, target) = (self.app.clone(), target.clone());
+            self.polls.spawn(async move { poll::poll(&app.outbound, &target, &url).await });
         }
         POLL_EVERY
     }

@@ -2,11 +2,11 @@
 
 use super::targets::is_routing_key;
 use crate::host::now;
-use reqwest::{Client, Response, Url};
+use crate::outbound::Outbound;
+use reqwest::{Method, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_store::{RoutingTarget, TargetPoll};
-use windlass_worker::egress::Egress;
 
 /// Maximum time for the response: it says only whether something is ready.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -46,8 +46,8 @@ impl Answered {
 }
 
 /// Requests the URL of a target once. Redirects are not followed.
-pub(super) async fn poll(client: &Client, egress: &Egress, target: &RoutingTarget, url: &str) -> TargetPoll {
-    let answered = match tokio::time::timeout(ANSWER_MAX, read(client, egress, url)).await {
+pub(super) async fn poll(outbound: &Outbound, target: &RoutingTarget, url: &str) -> TargetPoll {
+    let answered = match tokio::time::timeout(ANSWER_MAX, read(outbound, url)).await {
         Ok(answered) => answered,
         Err(_) => Err(format!("no response within {} s", ANSWER_MAX.as_secs())),
     };
@@ -62,10 +62,9 @@ pub(super) async fn poll(client: &Client, egress: &Egress, target: &RoutingTarge
     TargetPoll { tenant, kind, name, ready_url: url.to_owned(), ready, routing_key, reason, at: now() }
 }
 
-async fn read(client: &Client, egress: &Egress, url: &str) -> Result<Answered, String> {
-    let url = Url::parse(url).map_err(|error| error.to_string())?;
-    egress.check_host(url.host_str().unwrap_or_default()).map_err(|refused| refused.to_string())?;
-    let response = client.get(url).send().await.map_err(|error| explain(&error))?;
+async fn read(outbound: &Outbound, url: &str) -> Result<Answered, String> {
+    let request = outbound.request(Method::GET, url).await?;
+    let response = request.send().await.map_err(|error| explain(&error))?;
     let status = response.status();
     if !status.is_success() {
         return Err(format!("it responds with status {}", status.as_u16()));

@@ -15,23 +15,15 @@ use windlass_store::{
     DeadLetterNotice, NewDelivery, NoticeAttempt, ScheduleWrite, Schedules as _, StoredDeadLetter,
 };
 use windlass_views::time;
-use windlass_worker::egress;
 
 /// Requests at the same time.
 const AT_ONCE: usize = 32;
-const CONNECT_MAX: Duration = Duration::from_secs(5);
 pub(crate) const EVENT: &str = "schedule.dead_lettered";
 
 /// Sends notices until the server stops. Unsent ones are in the store.
 pub(super) async fn run(app: Arc<App>) {
-    let settings = app.settings.egress.clone();
-    let client = match app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => return tracing::error!(%error, "dead letters are not reported"),
-        Err(problem) => return tracing::error!(%problem, "dead letters are not reported"),
-    };
     loop {
-        let pause = send_due(&app, &client).await.unwrap_or_else(|problem| {
+        let pause = send_due(&app).await.unwrap_or_else(|problem| {
             tracing::warn!(%problem, "cannot report dead letters; retrying");
             TROUBLE
         });
@@ -44,7 +36,7 @@ pub(super) async fn run(app: Arc<App>) {
 }
 
 /// Sends what is due. Returns the time until something is due again.
-async fn send_due(app: &Arc<App>, client: &reqwest::Client) -> Result<Duration, Problem> {
+async fn send_due(app: &Arc<App>) -> Result<Duration, Problem> {
     loop {
         let at = now();
         let due = app.followers.look(move |reader| reader.due_notices(at, AT_ONCE)).await?;
@@ -53,8 +45,8 @@ async fn send_due(app: &Arc<App>, client: &reqwest::Client) -> Result<Duration, 
         }
         let mut sending = JoinSet::new();
         for notice in due {
-            let (app, client) = (app.clone(), client.clone());
-            sending.spawn(async move { send(&app, &client, notice).await });
+            let app = app.clone();
+            sending.spawn(async move { send(&app, notice).await });
         }
         while let Some(sent) = sending.join_next().await {
             sent.map_err(Problem::internal)??;
@@ -65,7 +57,7 @@ async fn send_due(app: &Arc<App>, client: &reqwest::Client) -> Result<Duration, 
     Ok(next.map_or(LOOK_EVERY, |next| Duration::from_millis(next.since(at))).min(LOOK_EVERY))
 }
 
-async fn send(app: &Arc<App>, client: &reqwest::Client, notice: DeadLetterNotice) -> Result<(), Problem> {
+async fn send(app: &Arc<App>, notice: DeadLetterNotice) -> Result<(), Problem> {
     let DeadLetterNotice { letter, url, attempts } = notice;
     let (state, tenant) = (app.clone(), letter.tenant.clone());
     let secrets = app.run_blocking(move || state.webhook_secrets.of(&tenant)).await??.at(now());
@@ -74,7 +66,7 @@ async fn send(app: &Arc<App>, client: &reqwest::Client, notice: DeadLetterNotice
     let body = body(&letter).to_string();
     let delivery = NewDelivery { number, message: 1, event: EVENT.to_owned(), body };
     let request = DeliveryRequest { url: &url, execution, delivery: &delivery };
-    let response = request.send(client, &app.settings.egress, &secrets, now()).await;
+    let response = request.send(&app.outbound, &secrets, now()).await;
     let random = u32::try_from(seed() & u64::from(u32::MAX)).unwrap_or_default();
     let row = outcome(execution, number, attempts, &response, (now(), random));
     let attempt =

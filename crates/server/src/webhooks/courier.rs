@@ -12,7 +12,6 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::Outbox;
-use windlass_worker::egress;
 
 /// Maximum number of open feeds of idle executions; others are opened again when needed.
 const FEEDS_MAX: usize = 2_000;
@@ -20,7 +19,6 @@ const FEEDS_MAX: usize = 2_000;
 const PAGE: usize = 500;
 /// Time in which changes are collected before they are handled.
 const GATHERED: Duration = Duration::from_millis(20);
-const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Maximum time between two checks for due deliveries.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Pause after an error of the server.
@@ -28,19 +26,7 @@ const TROUBLE: Duration = Duration::from_secs(1);
 
 /// Delivers events until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
-    let settings = app.settings.egress.clone();
-    let built = app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await;
-    let client = match built {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => {
-            return tracing::error!(%error, "cannot create the HTTP client; webhooks are not delivered");
-        }
-        Err(problem) => {
-            return tracing::error!(%problem, "cannot create the HTTP client; webhooks are not delivered");
-        }
-    };
     let courier = Courier {
-        client,
         routes: HashMap::new(),
         at_work: HashSet::new(),
         again: HashSet::new(),
@@ -57,7 +43,6 @@ pub(crate) async fn run(app: Arc<App>) {
 
 struct Courier {
     app: Arc<App>,
-    client: reqwest::Client,
     /// Routes that are not in progress.
     routes: HashMap<ExecutionId, Route>,
     at_work: HashSet<ExecutionId>,
@@ -175,9 +160,9 @@ impl Courier {
 
     fn spawn(&mut self, id: ExecutionId, mut route: Route) {
         self.at_work.insert(id);
-        let (app, client) = (self.app.clone(), self.client.clone());
+        let app = self.app.clone();
         self.jobs.spawn(async move {
-            let state = route.advance(&app, &client).await;
+            let state = route.advance(&app).await;
             (route, state)
         });
     }

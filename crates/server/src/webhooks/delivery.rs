@@ -1,14 +1,14 @@
 //! One attempt to deliver an event, and the schedule of retries.
 
 use super::signature::{Secret, of_body, of_message};
+use crate::outbound::Outbound;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{DeliveryAttempt, DeliveryState, NewDelivery};
 use windlass_views::canonical;
-use windlass_worker::egress::Egress;
 
 /// Maximum time for the response of a receiver, which should enqueue the event and respond.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
@@ -50,35 +50,21 @@ pub(crate) struct DeliveryRequest<'a> {
 
 impl DeliveryRequest<'_> {
     /// Sends the request once. Redirects are not followed.
-    pub(crate) async fn send(
-        self,
-        client: &Client,
-        egress: &Egress,
-        secrets: &[Secret],
-        now: Millis,
-    ) -> DeliveryResponse {
-        match self.post(client, egress, secrets, now).await {
+    pub(crate) async fn send(self, outbound: &Outbound, secrets: &[Secret], now: Millis) -> DeliveryResponse {
+        match self.post(outbound, secrets, now).await {
             Ok(response) => answered(&response),
             Err(error) => DeliveryResponse::Failed(error),
         }
     }
 
-    async fn post(
-        self,
-        client: &Client,
-        egress: &Egress,
-        secrets: &[Secret],
-        now: Millis,
-    ) -> Result<Response, String> {
-        let url = Url::parse(self.url).map_err(|error| error.to_string())?;
-        egress.check_host(url.host_str().unwrap_or_default()).map_err(|refused| refused.to_string())?;
+    async fn post(self, outbound: &Outbound, secrets: &[Secret], now: Millis) -> Result<Response, String> {
+        let request = outbound.request(Method::POST, self.url).await?;
         let (newest, body) = (secrets.first().ok_or("there is no webhook secret")?, &self.delivery.body);
         let mut signed: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
         signed["signature"] = Value::from(of_body(newest, &signed));
         let body = canonical(&signed);
         let (id, seconds) = (message_id(self.execution, self.delivery.number), now.0 / 1_000);
-        let request = client
-            .post(url)
+        let request = request
             .timeout(ANSWER_MAX)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", &id)

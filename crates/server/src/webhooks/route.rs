@@ -70,8 +70,8 @@ impl Route {
     }
 
     /// Sends what can be sent. An error of the server is logged, and the route is tried again soon.
-    pub(crate) async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> RouteState {
-        match self.deliver_pending(app, client).await {
+    pub(crate) async fn advance(&mut self, app: &Arc<App>) -> RouteState {
+        match self.deliver_pending(app).await {
             Ok(state) => state,
             Err(problem) => {
                 tracing::warn!(execution = %self.source.execution, %problem, "cannot deliver events; retrying");
@@ -82,11 +82,7 @@ impl Route {
         }
     }
 
-    async fn deliver_pending(
-        &mut self,
-        app: &Arc<App>,
-        client: &reqwest::Client,
-    ) -> Result<RouteState, Problem> {
+    async fn deliver_pending(&mut self, app: &Arc<App>) -> Result<RouteState, Problem> {
         if !self.gathered {
             self.gather(app).await?;
         }
@@ -100,7 +96,7 @@ impl Route {
                 if let Some(due) = waiting.due.filter(|due| *due > now()) {
                     return Ok(RouteState::Due(due));
                 }
-                if let Some(state) = self.deliver(app, client, waiting).await? {
+                if let Some(state) = self.deliver(app, waiting).await? {
                     return Ok(state);
                 }
             }
@@ -219,16 +215,11 @@ impl Route {
     }
 
     /// Sends a delivery. Returns None if it was accepted and the next one may be sent.
-    async fn deliver(
-        &self,
-        app: &Arc<App>,
-        client: &reqwest::Client,
-        waiting: &StoredDelivery,
-    ) -> Result<Option<RouteState>, Problem> {
+    async fn deliver(&self, app: &Arc<App>, waiting: &StoredDelivery) -> Result<Option<RouteState>, Problem> {
         let execution = self.source.execution;
         let secrets = self.secrets(app).await?;
         let letter = DeliveryRequest { url: &waiting.url, execution, delivery: &waiting.delivery };
-        let answered = letter.send(client, &app.settings.egress, &secrets, now()).await;
+        let answered = letter.send(&app.outbound, &secrets, now()).await;
         let number = waiting.delivery.number;
         let tried = outcome(execution, number, waiting.attempts, &answered, (now(), random()?));
         let (state, due) = (tried.state, tried.due);

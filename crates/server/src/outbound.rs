@@ -1,0 +1,37 @@
+//! Requests that the server itself sends to addresses of tenants: webhooks, notices of dead letters, polls of targets.
+
+use reqwest::{Client, Method, RequestBuilder, Url};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+use windlass_worker::egress::{self, Egress};
+
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    egress: Egress,
+    /// Built with the first request: reading the certificates of the system takes longer than many executions.
+    client: OnceCell<Client>,
+}
+
+impl Outbound {
+    pub(crate) fn new(egress: Egress) -> Outbound {
+        Outbound { egress, client: OnceCell::new() }
+    }
+
+    /// Begins a request to an address, which must be allowed. Redirects are not followed.
+    pub(crate) async fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, String> {
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        self.egress.check_host(url.host_str().unwrap_or_default()).map_err(|refused| refused.to_string())?;
+        Ok(self.client.get_or_try_init(|| self.build()).await?.request(method, url))
+    }
+
+    async fn build(&self) -> Result<Client, String> {
+        let egress = self.egress.clone();
+        let built = spawn_blocking(move || egress::client(egress, CONNECT_MAX)).await;
+        let refused =
+            |error: &dyn std::fmt::Display| format!("the server cannot create an HTTP client: {error}");
+        built.map_err(|error| refused(&error))?.map_err(|error| refused(&error))
+    }
+}
