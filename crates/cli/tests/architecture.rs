@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use windlass_protocol::FailureCode;
+use windlass_store::each_tenant_limit;
 
 /// Crates of the workspace that a crate may use. A new crate needs a row.
 const USES: [(&str, &[&str]); 18] = [
@@ -213,6 +214,25 @@ fn workers_have_no_master_key() {
         }
     }
     assert!(found.is_empty(), "a worker could open stored secrets itself:\n{}", found.join("\n"));
+}
+
+macro_rules! limit_names {
+    ($($field:ident: $number:ty, $max:tt, $about:literal;)*) => {
+        const LIMITS: &[&str] = &[$(stringify!($field),)*];
+    };
+}
+each_tenant_limit!(limit_names);
+
+#[test]
+fn every_limit_of_tenants_is_enforced() {
+    let files: Vec<(String, String)> = sources("server").into_iter().map(without_tests).collect();
+    let is_read = |limit: &str, text: &str| {
+        let uses = [format!("limits.{limit}"), format!("limits(tenant).{limit}")];
+        uses.iter().any(|used| contains_word(text, used))
+    };
+    let read = |limit: &&&str| files.iter().any(|(_, text)| is_read(limit, text));
+    let unread: Vec<&str> = LIMITS.iter().filter(|limit| !read(limit)).copied().collect();
+    assert!(unread.is_empty(), "no code of the server enforces {}", unread.join(", "));
 }
 
 /// One dependency as its manifest names it; `dev` is for tests and benches only.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 use windlass_protocol::codes::{RESERVED, WORKER_LOST};
-use windlass_protocol::{FailureCode, Tool};
+use windlass_protocol::{FailureCode, Tool, ToolRow};
 use windlass_server::ProblemCode;
 
 /// Commands as the program's help lists them.
@@ -100,6 +100,20 @@ fn tables_of_tools_name_the_class_of_each_code() {
         }
     }
     assert!(checked > 20, "docs/tools.md has tables of errors");
+}
+
+#[test]
+fn the_table_of_tools_is_that_of_the_program() {
+    let page = include_str!("../../../docs/tools.md");
+    let (_, after) = page.split_once("|---|---|---|\n").expect("there is a table");
+    let found: String = after.split_inclusive('\n').take_while(|line| line.starts_with('|')).collect();
+    let row = |row: &ToolRow| {
+        let (kind, programs) = (row.kind, if row.runs_programs { "yes" } else { "no" });
+        format!("| [`{kind}`](#{kind}) | {} | {programs} |\n", row.about)
+    };
+    let tools = Tool::ALL.iter().map(|tool| tool.row()).filter(|row| row.in_playbooks);
+    let expected: String = tools.map(row).collect();
+    assert_eq!(found, expected, "docs/tools.md must have these rows:\n{expected}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use windlass_duties::SodConstraint;
 use windlass_kernel::net::{Affinity, EndPolicy, FailureMode, NetError, Recovery, Retry, Work};
 use windlass_kernel::{Net, StepId, any_of};
-use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool};
+use windlass_protocol::{KeySource, Pipeline, Provider, Task, Tool, ToolEffect};
 use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when manifests have new content: stored versions are
@@ -251,13 +251,13 @@ pub fn has_side_effects(net: &Net, step: StepId) -> bool {
 }
 
 fn changes_things(task: &Task) -> bool {
-    match Tool::named(&task.kind) {
-        Some(Tool::Noop | Tool::Filter | Tool::Artifact | Tool::Secrets | Tool::MemorySearch) => false,
-        Some(Tool::Http) => {
+    match Tool::named(&task.kind).map_or(ToolEffect::Anything, |tool| tool.row().effect) {
+        ToolEffect::Nothing => false,
+        ToolEffect::ByMethod => {
             let method = task.config.get("method").and_then(Value::as_str).unwrap_or("GET");
             !["GET", "HEAD", "OPTIONS"].contains(&method.to_ascii_uppercase().as_str())
         }
-        _ => true,
+        ToolEffect::Anything => true,
     }
 }
 

@@ -29,7 +29,9 @@ pub use resource::{
     Body, BodyFile, DatabaseQuota, EgressRules, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall,
     ResourceReply, Rights, SecretValue, Variables, WorkerRules,
 };
-pub use tools::{CHILD_KIND, COMMON_FIELDS, Tool, ToolField, ToolRow, WORKER_KIND, field, idle};
+pub use tools::{
+    CHILD_KIND, COMMON_FIELDS, Tool, ToolEffect, ToolFamily, ToolField, ToolRow, WORKER_KIND, field, idle,
+};
 pub use windlass_failure::{ErrorClass, Failure, FailureCode, FailureFacts, FailureSite, codes};
 pub use work::{
     Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned,

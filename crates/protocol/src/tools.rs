@@ -1,5 +1,5 @@
-//! The table of tools. Dialects check documents against it, workers run what it lists, and the server looks up which
-//! tools start programs. A tool is a row here, a file in the worker and a section of docs/tools.md.
+//! The table of tools: everything that dialects, engine, server and worker need to know about a tool without running it.
+//! A tool is a row here, a file in the worker and a section of docs/tools.md.
 
 use crate::plan::{PLAN_STEP_KIND, PlanStep};
 
@@ -16,12 +16,41 @@ pub struct ToolRow {
     pub shared: &'static [ToolField],
     /// Fields that a dialect writes and that no document has.
     pub internal: &'static [&'static str],
+    /// Fields that name a program or a file with one. No value may be part of them.
+    pub programs: &'static [&'static str],
+    /// Fields of every result of it; empty if they depend on the task.
+    pub result: &'static [&'static str],
+    pub effect: ToolEffect,
+    pub family: ToolFamily,
     /// Whether it starts processes, which run as the user of the worker.
     pub runs_programs: bool,
     /// Whether its program gets all arguments of the step, and not only those that templates name.
     pub gets_args: bool,
+    /// Whether its results are references to stored values. Results of other tools only look like some.
+    pub returns_references: bool,
+    /// Whether it uses the memory of its workflow.
+    pub uses_memory: bool,
     /// Whether playbooks can name it. Dialects make the others from nodes of workflows.
     pub in_playbooks: bool,
+}
+
+/// What a call can change outside of the execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolEffect {
+    Nothing,
+    /// Nothing, if the `method` of the request is one that only reads.
+    ByMethod,
+    Anything,
+}
+
+/// The kind of work, for pictures of definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolFamily {
+    Work,
+    /// Statements in a database.
+    Data,
+    /// Requests to a language model.
+    Model,
 }
 
 /// A key of a map in a definition.
@@ -34,7 +63,7 @@ pub struct ToolField {
 }
 
 impl ToolRow {
-    /// Traits of most tools: playbooks can name them, and they start no program.
+    /// Traits of most tools: playbooks can name them, they start no program, and may change anything.
     pub const USUAL: ToolRow = ToolRow {
         kind: "",
         about: "",
@@ -42,8 +71,14 @@ impl ToolRow {
         fields: &[],
         shared: &[],
         internal: &[],
+        programs: &[],
+        result: &[],
+        effect: ToolEffect::Anything,
+        family: ToolFamily::Work,
         runs_programs: false,
         gets_args: false,
+        returns_references: false,
+        uses_memory: false,
         in_playbooks: true,
     };
 
@@ -95,7 +130,7 @@ macro_rules! tools {
             pub const ALL: &'static [Tool] = &[$(Tool::$tool,)+];
 
             #[must_use]
-            pub fn row(self) -> &'static ToolRow {
+            pub const fn row(self) -> &'static ToolRow {
                 match self {
                     $(Tool::$tool => {
                         const ROW: ToolRow = $row;
@@ -114,7 +149,7 @@ impl Tool {
     }
 
     #[must_use]
-    pub fn kind(self) -> &'static str {
+    pub const fn kind(self) -> &'static str {
         self.row().kind
     }
 }
@@ -122,6 +157,8 @@ impl Tool {
 const ENV: ToolField = field("env", "Variables in addition to the environment of the worker");
 const CWD: ToolField = field("cwd", "Working directory");
 const TIMEOUT: ToolField = field("timeout", "Maximum time of one attempt, in seconds");
+/// Result of a program.
+const OUTPUT: &[&str] = &["exit_code", "stdout", "stderr", "truncated", "signal"];
 
 tools! {
     Noop: ToolRow {
@@ -132,6 +169,7 @@ tools! {
             field("data", "Another name of `result`"),
             field("message", "Text for people"),
         ],
+        effect: ToolEffect::Nothing,
         ..ToolRow::USUAL
     },
     Shell: ToolRow {
@@ -147,6 +185,8 @@ tools! {
             idle("capture", "Whether other engines store the output", "remove it: output is always stored"),
         ],
         internal: &["input_variables"],
+        programs: &["shell"],
+        result: OUTPUT,
         runs_programs: true,
         ..ToolRow::USUAL
     },
@@ -162,6 +202,7 @@ tools! {
             ENV,
             CWD,
         ],
+        programs: &["python"],
         runs_programs: true,
         gets_args: true,
         ..ToolRow::USUAL
@@ -179,6 +220,7 @@ tools! {
             CWD,
             idle("job", "Kubernetes job of other engines", "remove it: the script runs on the worker"),
         ],
+        programs: &["interpreter"],
         runs_programs: true,
         gets_args: true,
         ..ToolRow::USUAL
@@ -196,6 +238,8 @@ tools! {
             field("volumes", "Folders of the worker, each as `FOLDER:PATH`"),
             field("engine", "`docker` or `podman`; the first that is found by default"),
         ],
+        programs: &["engine"],
+        result: OUTPUT,
         runs_programs: true,
         ..ToolRow::USUAL
     },
@@ -221,6 +265,8 @@ tools! {
             field("any_status", "A response with any status is a result, not only one with 2xx"),
             field("response_mapping", "JSONPath into the response, or a map of names to JSONPaths"),
         ],
+        result: &["status_code", "headers", "url", "elapsed"],
+        effect: ToolEffect::ByMethod,
         ..ToolRow::USUAL
     },
     Postgres: ToolRow {
@@ -247,6 +293,7 @@ tools! {
             field("dsn", "Another name of `connection_string`"),
             field("max_result_bytes", "Maximum size of the rows in bytes; more fail the task"),
         ],
+        family: ToolFamily::Data,
         ..ToolRow::USUAL
     },
     Artifact: ToolRow {
@@ -254,6 +301,8 @@ tools! {
         about: "Loads a large result by its reference",
         needs: &["ref"],
         fields: &[field("ref", "Reference to the result: `{{ STEP._ref }}`"), field("action", "`get`")],
+        effect: ToolEffect::Nothing,
+        returns_references: true,
         ..ToolRow::USUAL
     },
     Secrets: ToolRow {
@@ -261,6 +310,8 @@ tools! {
         about: "Reads a secret",
         needs: &["name"],
         fields: &[field("provider", "`windlass` or `env`")],
+        effect: ToolEffect::Nothing,
+        returns_references: true,
         ..ToolRow::USUAL
     },
     Worker: ToolRow {
@@ -302,6 +353,7 @@ tools! {
             field("condition", "Condition under which an item is selected"),
             field("names", "Further names that the condition reads"),
         ],
+        effect: ToolEffect::Nothing,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -314,6 +366,7 @@ tools! {
             field("json_schema", "JSON Schema of the output"),
         ],
         shared: MODEL,
+        family: ToolFamily::Model,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -332,6 +385,7 @@ tools! {
             field("descriptions", "Descriptions of the tools for the model"),
         ],
         shared: MODEL,
+        family: ToolFamily::Model,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -340,6 +394,7 @@ tools! {
         about: "Stores a value in the memory of the workflow",
         needs: &["key"],
         fields: &[field("key", "Name of the value"), field("value", "Value to store")],
+        uses_memory: true,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -352,6 +407,8 @@ tools! {
             field("query", "Text that values contain"),
             field("limit", "Maximum number of entries"),
         ],
+        effect: ToolEffect::Nothing,
+        uses_memory: true,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -359,6 +416,7 @@ tools! {
         kind: PLAN_STEP_KIND,
         about: "Runs a step of a plan",
         internal: &[PlanStep::FIELD, PlanStep::SOURCES, PlanStep::ROUTING],
+        returns_references: true,
         runs_programs: true,
         in_playbooks: false,
         ..ToolRow::USUAL
@@ -375,6 +433,7 @@ tools! {
             field("tables", "Tables that exist only for this statement"),
             TIMEOUT,
         ],
+        family: ToolFamily::Data,
         in_playbooks: false,
         ..ToolRow::USUAL
     },
@@ -395,3 +454,20 @@ const MODEL: &[ToolField] = &[
     field("stream", "Whether the answer is logged as it arrives"),
     TIMEOUT,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_kinds_of_their_own_and_name_fields_that_they_have() {
+        for tool in Tool::ALL {
+            let row = tool.row();
+            assert_eq!(Tool::named(row.kind), Some(*tool), "{}", row.kind);
+            for name in row.needs.iter().chain(row.programs) {
+                assert!(row.has_field(name), "{} has no field `{name}`", row.kind);
+            }
+            assert!(row.programs.is_empty() || row.runs_programs, "{} names a program", row.kind);
+        }
+    }
+}

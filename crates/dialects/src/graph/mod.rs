@@ -21,7 +21,7 @@ use windlass_kernel::net::{
     Completion, Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work,
 };
 use windlass_kernel::{Net, StepId};
-use windlass_protocol::Pipeline;
+use windlass_protocol::{Pipeline, Tool, ToolFamily};
 use windlass_views::{Graph, bare, shortened, shown_expression};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,10 +285,12 @@ fn shape(step: &Step) -> Shape {
         Work::Pure { .. } => Shape::Pure,
         Work::Task { spec } => {
             let kinds = kinds(spec);
-            let all = |of: &[&str]| !kinds.is_empty() && kinds.iter().all(|kind| of.contains(&kind.as_str()));
-            if all(&["postgres", "sqlite", "duckdb", "sql"]) {
+            let is =
+                |kind: &String, family| Tool::named(kind).is_some_and(|tool| tool.row().family == family);
+            let all = |family| !kinds.is_empty() && kinds.iter().all(|kind| is(kind, family));
+            if all(ToolFamily::Data) {
                 Shape::Data
-            } else if all(&["llm", "agent", "ai_agent", "model"]) {
+            } else if all(ToolFamily::Model) {
                 Shape::Model
             } else {
                 Shape::Work

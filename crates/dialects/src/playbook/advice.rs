@@ -6,7 +6,7 @@ use super::model::{ArcDef, Playbook, StepDef, TaskDef};
 use crate::diagnostic::Problems;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::{FailureMode, RouterMode};
-use windlass_protocol::{Action, OnUnmatched};
+use windlass_protocol::{Action, OnUnmatched, Tool};
 
 /// Maximum number of steps that are named.
 const NAMED_MAX: usize = 5;
@@ -49,7 +49,7 @@ fn after_failures(playbook: &Playbook, problems: &mut Problems) {
 }
 
 fn can_fail(step: &StepDef) -> bool {
-    step.tasks.iter().any(|task| task.task.kind != "noop" && !continues(task))
+    step.tasks.iter().any(|task| task.task.kind != Tool::Noop.kind() && !continues(task))
 }
 
 /// Returns whether every outcome of the task continues.

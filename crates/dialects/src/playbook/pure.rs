@@ -4,7 +4,7 @@ use super::model::{StepDef, TaskDef};
 use serde_json::{Map, Value};
 use windlass_expr::{Read, Template};
 use windlass_kernel::net::{PatchEntry, Work};
-use windlass_protocol::{Action, OnUnmatched};
+use windlass_protocol::{Action, OnUnmatched, Tool};
 
 /// Names that have a value only in a worker.
 const WORKERS: [&str; 13] = [
@@ -58,7 +58,7 @@ fn is_plain_noop(task: &TaskDef) -> bool {
         _ => false,
     };
     let says_nothing = task.config.keys().all(|key| key == "name" || key == "message");
-    task.kind == "noop" && says_nothing && only_else && task.on_unmatched != OnUnmatched::Fail
+    task.kind == Tool::Noop.kind() && says_nothing && only_else && task.on_unmatched != OnUnmatched::Fail
 }
 
 fn needs_worker(step: &StepDef, read: &Read) -> bool {

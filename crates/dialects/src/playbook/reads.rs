@@ -9,6 +9,7 @@ use crate::read::Reader;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Expr, NOW, Read, Template, Value};
+use windlass_protocol::Tool;
 
 /// Roots that the language defines, with their keys where those are fixed.
 const ROOTS: [(&str, &[&str]); 23] = [
@@ -38,10 +39,6 @@ const ROOTS: [(&str, &[&str]); 23] = [
 ];
 const OUTCOME: &[&str] = &["status", "result", "data", "error", "meta", "http", "pg", "py", "ref"];
 
-/// Fields that results of every task have.
-const SHELL: &[&str] = &["exit_code", "stdout", "stderr", "truncated", "signal"];
-const FIELDS: [(&str, &[&str]); 3] =
-    [("shell", SHELL), ("container", SHELL), ("http", &["status_code", "headers", "url", "elapsed"])];
 const LOOP_FIELDS: &[&str] = &["iterations", "succeeded", "failed", "stats", "results", "errors"];
 /// Fields of every result.
 const EVERY: &[&str] = &["data", "_ref"];
@@ -203,8 +200,8 @@ fn fields(step: &StepDef) -> Option<&'static [&'static str]> {
     }
     // Rules may let a step continue without a result, or with that of another task.
     let [task] = &step.tasks[..] else { return None };
-    let kind = task.task.kind.as_str();
-    FIELDS.iter().find(|(of, _)| *of == kind && task.task.rules.is_empty()).map(|(_, fields)| *fields)
+    let fields = Tool::named(&task.task.kind)?.row().result;
+    (!fields.is_empty() && task.task.rules.is_empty()).then_some(fields)
 }
 
 /// Returns the reads of a text of the document: a condition needs no braces.

@@ -17,8 +17,6 @@ use windlass_protocol::{
 };
 use windlass_store::{Audit, Entry, StoredMemory, WHOLE, Write};
 
-/// Tools of which a task uses the memory of its workflow.
-const MEMORY_TOOLS: [Tool; 2] = [Tool::MemoryStore, Tool::MemorySearch];
 /// Fields of a task that name the definition of a sub-execution.
 const NAMES_OF_CHILDREN: [&str; 3] = ["path", "catalog_id", "version"];
 
@@ -47,7 +45,7 @@ impl<R> Lane<R> {
         let origin = self.executions.get(execution).map(|live| live.origin.clone());
         let workflow = origin.as_ref().and_then(|origin| origin.workflow);
         let is_bound = origin.is_some_and(|origin| origin.options.runner.is_some());
-        let uses_memory = || MEMORY_TOOLS.iter().any(|tool| asker.has_task(tool.kind()));
+        let uses_memory = || asker.tools().any(|tool| tool.row().uses_memory);
         match (ask, workflow) {
             (ResourceAsk::StoreMemory { .. } | ResourceAsk::SearchMemory(_), _) if !uses_memory() => {
                 let message = "the step has no task that uses the memory of its workflow";
@@ -120,7 +118,9 @@ impl<R> Lane<R> {
     pub(super) fn make_held(&mut self, call: CheckedCall, audit: Option<Box<Audit>>, reply: R) {
         let asker = self.requesting_unit(call.unit(), true);
         match call {
-            CheckedCall::Agent(call) if asker.has_task(Tool::AiAgent.kind()) => self.agent(call, reply),
+            CheckedCall::Agent(call) if asker.tools().any(|tool| tool == Tool::AiAgent) => {
+                self.agent(call, reply)
+            }
             CheckedCall::Agent(_) => {
                 let why = "the step has no task that makes decisions of an agent".to_owned();
                 let refused = protocol::Reply::Agent(Box::new(AgentAnswer::Refused { why }));
@@ -178,8 +178,9 @@ impl CheckedCall {
 }
 
 impl RequestingUnit {
-    fn has_task(&self, kind: &str) -> bool {
-        self.spec.iter().flat_map(|spec| Pipeline::tasks_of(spec)).any(|(of, _)| of == kind)
+    /// Returns the tools of its tasks.
+    fn tools(&self) -> impl Iterator<Item = Tool> {
+        self.spec.iter().flat_map(|spec| Pipeline::tasks_of(spec)).filter_map(|(kind, _)| Tool::named(kind))
     }
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
 use windlass_protocol::{
     Action, CHILD_KIND, Failure, FailureSite, Key, Node, Outcome, PLAN_STEP_KIND, Pipeline, Report, Task,
-    TryTimes, Work,
+    Tool, TryTimes, Work,
 };
 use windlass_secrets::{Redactor, Zeroizing};
 
@@ -43,9 +43,6 @@ pub const PAUSE_MAX_MS: u64 = 5_000;
 
 /// Maximum of a growing delay: a month.
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
-
-/// Tools whose results are references on purpose.
-const OWN_REFERENCES: [&str; 4] = ["artifact", "secrets", CHILD_KIND, PLAN_STEP_KIND];
 
 /// One requested tool call.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,12 +210,11 @@ impl Run {
     }
 
     fn answered(&mut self, args: Value, called: CallResult) {
-        let is =
-            |kinds: &[&str]| self.task(&self.cursor.at).is_ok_and(|task| kinds.contains(&task.kind.as_str()));
+        let kind = self.task(&self.cursor.at).map_or("", |task| task.kind.as_str());
         // A node states its failure by its contract, and so does a step of a plan. Their data may have any form.
-        let is_plain = self.pipeline.node.is_some() || is(&[PLAN_STEP_KIND]);
-        // The results of these tools are references to stored values; results of other tools may only look like one.
-        let own = is(&OWN_REFERENCES);
+        let is_plain = self.pipeline.node.is_some() || kind == PLAN_STEP_KIND;
+        // The result of a child is a reference if the child's is.
+        let own = kind == CHILD_KIND || Tool::named(kind).is_some_and(|tool| tool.row().returns_references);
         let mut called = if is_plain { called } else { outcome::judged(called) };
         let source = if own { Source::Own } else { Source::Outside };
         match &mut called.outcome {

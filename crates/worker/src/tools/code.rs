@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use windlass_protocol::{Failure, codes};
+use windlass_protocol::{Failure, Tool, codes};
 
 const JAVASCRIPT: &str = include_str!("code/run.cjs");
 
@@ -43,7 +43,7 @@ pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult
 
 async fn ran(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let code = Code::read(&call.config)?;
-    let node = cx.node("code")?;
+    let node = cx.node(Tool::Code)?;
     let own = code.variables(&call.args);
     let workspace = Workspace::make(cx, node, &own).await?;
     let interpreter = match code.language {

@@ -30,7 +30,7 @@ use tokio::time::timeout;
 use windlass_protocol::{Failure, Tool, Unit, codes};
 use windlass_secrets::withheld_variables;
 
-const TOOL: &str = "container";
+const TOOL: &str = Tool::Container.kind();
 const ENGINES: [&str; 2] = ["docker", "podman"];
 
 /// Exit code of engines for failures of their own: no daemon, no such image, a wrong option.

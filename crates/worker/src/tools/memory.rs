@@ -33,7 +33,7 @@ pub(super) async fn store(call: &Call, cx: &ToolContext) -> Result<Value, Box<Fa
     if size > VALUE_MAX {
         return Err(invalid(format!("`value` of memory_store has {size} bytes, and {VALUE_MAX} at most")));
     }
-    needs_workflow(cx, "memory_store")?;
+    needs_workflow(cx, Tool::MemoryStore)?;
     cx.kit.claim.ask(ResourceAsk::StoreMemory { key: key.clone(), value }).await?;
     Ok(json!({ "key": key, "stored": true }))
 }
@@ -49,7 +49,7 @@ pub(super) async fn search(call: &Call, cx: &ToolContext) -> Result<Value, Box<F
             usize::try_from(number.ok_or_else(wanted)?).unwrap_or(LIMIT)
         }
     };
-    needs_workflow(cx, "memory_search")?;
+    needs_workflow(cx, Tool::MemorySearch)?;
     let words = fields.text("query")?.unwrap_or_default();
     let words = words.split_whitespace().map(str::to_owned).collect();
     let search = MemorySearch { key: fields.text("key")?, prefix: fields.text("prefix")?, words, limit };
@@ -69,9 +69,12 @@ pub(super) async fn search(call: &Call, cx: &ToolContext) -> Result<Value, Box<F
     Ok(json!({ "count": items.len(), "items": items }))
 }
 
-fn needs_workflow(cx: &ToolContext, tool: &str) -> Result<(), Box<Failure>> {
+fn needs_workflow(cx: &ToolContext, tool: Tool) -> Result<(), Box<Failure>> {
     match cx.node(tool)?.work().workflow {
         Some(_) => Ok(()),
-        None => Err(invalid(format!("`{tool}` stores for a workflow, and this execution belongs to none"))),
+        None => {
+            let kind = tool.kind();
+            Err(invalid(format!("`{kind}` stores for a workflow, and this execution belongs to none")))
+        }
     }
 }

@@ -130,9 +130,10 @@ impl ToolContext {
     }
 
     /// Returns the node, for tools that only nodes of workflows have.
-    pub(crate) fn node(&self, tool: &str) -> Result<&NodeContext, Box<Failure>> {
+    pub(crate) fn node(&self, tool: Tool) -> Result<&NodeContext, Box<Failure>> {
+        let kind = tool.kind();
         let missing =
-            || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
+            || failure::invalid(format!("`{kind}` is a tool of workflow nodes, and this step is none"));
         self.node.as_ref().ok_or_else(missing)
     }
 

@@ -25,7 +25,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use windlass_protocol::{Failure, Tool, codes};
 
-const TOOL: &str = "script";
+const TOOL: &str = Tool::Script.kind();
 
 /// Interpreters by file extension.
 const ENDINGS: [(&str, &str); 6] =

@@ -104,7 +104,7 @@ fn place(name: String, cx: &ToolContext) -> Result<Database, Box<Failure>> {
     }
     match &cx.kit.databases {
         Some(folder) => {
-            let folder = folder.join(&cx.node(Tool::Sql.kind())?.work().tenant);
+            let folder = folder.join(&cx.node(Tool::Sql)?.work().tenant);
             Ok(Database { folder, name, quota: cx.kit.database_quota })
         }
         None => Err(invalid("this worker keeps no databases of nodes; give `tables`, or a `connection`")),

@@ -7,14 +7,6 @@ use crate::read::Reader;
 use serde_json::{Map, Value, json};
 use windlass_expr::Template;
 
-/// Fields that name a program or a file with one.
-const PROGRAMS: [(&str, &[&str]); 4] = [
-    ("shell", &["shell"]),
-    ("python", &["python"]),
-    ("script", &["interpreter"]),
-    ("container", &["engine"]),
-];
-
 /// Keys of `script`, and of its `source`, that hold code or the path of a file.
 const SCRIPT_CODE: [&str; 2] = ["code", "content"];
 const SCRIPT_FILE: [&str; 2] = ["uri", "path"];
@@ -31,7 +23,7 @@ pub(super) fn bind(
         return;
     }
     let mut tool = Tool { kind, fields, config, reader };
-    for key in PROGRAMS.iter().filter(|(of, _)| *of == kind).flat_map(|(_, keys)| *keys) {
+    for key in windlass_protocol::Tool::named(kind).map_or(&[][..], |tool| tool.row().programs) {
         tool.names_program(key, fields.iter().find(|field| field.key == *key).map(|field| &field.value));
     }
     match kind {

@@ -12,7 +12,7 @@ use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 use windlass_expr::Read;
-use windlass_protocol::{GROUP_NAME_MAX, OnUnmatched, Task, ToolRow, WORKER_KIND, is_group_name};
+use windlass_protocol::{GROUP_NAME_MAX, OnUnmatched, Task, Tool, ToolRow, WORKER_KIND, is_group_name};
 
 /// Keys of tools in other versions of the language.
 const ELSEWHERE: [(&str, &str); 1] = [("eval", "use `spec.policy.rules` of the task")];
@@ -50,7 +50,7 @@ pub(super) fn pipeline(
 
 /// Removes the name of a task in a list, which is its label; only two tools have a field of that name as well.
 fn forget_name(task: &mut Task) {
-    if task.kind != "secrets" && task.kind != "workbook" {
+    if task.kind != Tool::Secrets.kind() && task.kind != "workbook" {
         task.config.shift_remove("name");
     }
 }
@@ -130,7 +130,7 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
     let lifted = lifted(node, spec);
     let own = entries.into_iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
     let mut fields: Vec<Entry> = own.chain(lifted).collect();
-    if kind.as_deref() == Some("container") {
+    if kind.as_deref() == Some(Tool::Container.kind()) {
         fields = runtime(fields, reader);
     }
     let mut config = reader.fields(&fields);

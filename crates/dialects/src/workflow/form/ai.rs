@@ -3,6 +3,7 @@
 use super::Maker;
 use crate::workflow::model::{Form, TaskForm};
 use serde_json::{Map, Value, json};
+use windlass_protocol::Tool;
 
 /// URLs of the chat completions of well-known providers.
 const PROVIDERS: [(&str, &str); 3] = [
@@ -32,7 +33,7 @@ pub(super) fn llm(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     if let Some(schema) = maker.get("jsonSchema").and_then(crate::bounded::schema_of) {
         config.insert("json_schema".to_owned(), schema);
     }
-    Some(Form::Task(TaskForm { tool: "llm", config, ..TaskForm::default() }))
+    Some(Form::Task(TaskForm { tool: Tool::Llm.kind(), config, ..TaskForm::default() }))
 }
 
 /// Its tools follow from the edges, and are added when those are known.
@@ -54,7 +55,7 @@ pub(super) fn agent(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     if let Some(ms) = maker.duration_ms("timeout") {
         config.insert("timeout_seconds".to_owned(), json!(ms.div_ceil(1_000)));
     }
-    Some(Form::Task(TaskForm { tool: "ai_agent", config, ..TaskForm::default() }))
+    Some(Form::Task(TaskForm { tool: Tool::AiAgent.kind(), config, ..TaskForm::default() }))
 }
 
 fn model(maker: &mut Maker<'_, '_, '_>) -> Option<Map<String, Value>> {

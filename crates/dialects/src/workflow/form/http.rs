@@ -6,7 +6,7 @@ use crate::workflow::config::given;
 use crate::workflow::model::{Form, TaskForm};
 use serde_json::{Map, Value, json};
 use windlass_expr::{Piece, pieces};
-use windlass_protocol::{Action, Backoff, Rule};
+use windlass_protocol::{Action, Backoff, Rule, Tool};
 
 /// Tries after the first one, where retrying is asked for and no number is given.
 const RETRIES: u32 = 3;
@@ -44,7 +44,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         config.insert("timeout".to_owned(), json!(ms as f64 / 1_000.0));
     }
     Some(Form::Task(TaskForm {
-        tool: "http",
+        tool: Tool::Http.kind(),
         config,
         rules,
         attempts_max,

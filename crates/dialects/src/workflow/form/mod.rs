@@ -20,7 +20,7 @@ use crate::source::Written;
 use serde_json::{Map, Value, json};
 use windlass_expr::{Expr, Piece, Template, pieces};
 use windlass_kernel::any_of;
-use windlass_protocol::Key;
+use windlass_protocol::{Key, Tool};
 
 /// A node while its form is made.
 pub(super) struct Maker<'f, 's, 'p> {
@@ -50,8 +50,8 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Kind::Filter => filter(&maker),
         Kind::Data => Some(data(&mut maker)),
         Kind::Shell => shell::form(&mut maker),
-        Kind::MemoryStore => Some(maker.task("memory_store", &["key", "value"], &[])),
-        Kind::MemorySearch => Some(maker.task("memory_search", &["key", "prefix", "query", "limit"], &[])),
+        Kind::MemoryStore => Some(maker.task(Tool::MemoryStore, &["key", "value"], &[])),
+        Kind::MemorySearch => Some(maker.task(Tool::MemorySearch, &["key", "prefix", "query", "limit"], &[])),
     };
     let composed = match &made {
         Some(Form::Conditional(conditional)) => Some(conditional.output.clone()),
@@ -102,10 +102,10 @@ impl<'f> Maker<'f, '_, '_> {
     }
 
     /// Fields of the tool that the node has as they are, and those with another name there.
-    fn task(&mut self, tool: &'static str, same: &[&str], renamed: &[(&str, &str)]) -> Form {
+    fn task(&mut self, tool: Tool, same: &[&str], renamed: &[(&str, &str)]) -> Form {
         let pairs = same.iter().map(|name| (*name, *name)).chain(renamed.iter().copied());
         let fields = pairs.filter_map(|(name, field)| Some((field.to_owned(), self.get(name)?.json())));
-        Form::Task(TaskForm { tool, config: fields.collect(), ..TaskForm::default() })
+        Form::Task(TaskForm { tool: tool.kind(), config: fields.collect(), ..TaskForm::default() })
     }
 
     /// Returns whether a value that is built from several fields is also a template as a whole.
@@ -163,7 +163,8 @@ fn data(maker: &mut Maker<'_, '_, '_>) -> Form {
         let at = maker.reader.spot(node, &source);
         maker.reader.error("W0248", &at, message, hint);
     }
-    let mut form = maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]);
+    let mut form =
+        maker.task(Tool::Sql, &["query", "params", "database", "tables"], &[("connection", "auth")]);
     let secrets: Vec<(&str, Value)> = CONNECTION_SECRETS
         .iter()
         .filter_map(|field| Some((*field, maker.secret(field, given(maker.get("connection")?, field)?))))
@@ -258,7 +259,7 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     // The field of this type; `timeout` of other types is that of the task.
     let timeout_ms = maker.whole("timeout").map(|seconds| u64::from(seconds) * 1_000);
     let code_at = Some(program.at.clone());
-    Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, code_at, ..TaskForm::default() }))
+    Some(Form::Task(TaskForm { tool: Tool::Code.kind(), config, timeout_ms, code_at, ..TaskForm::default() }))
 }
 
 /// Returns the first expression of a text that reads a value.
@@ -316,7 +317,7 @@ fn filter(maker: &Maker<'_, '_, '_>) -> Option<Form> {
     }
     let config = json!({ "items": items, "iterator": iterator, "condition": source, "names": names });
     let config = config.as_object().cloned().unwrap_or_default();
-    Some(Form::Task(TaskForm { tool: "filter", config, ..TaskForm::default() }))
+    Some(Form::Task(TaskForm { tool: Tool::Filter.kind(), config, ..TaskForm::default() }))
 }
 
 /// Returns a JSON value as an expression. No brace in a text of it is read as a tag.

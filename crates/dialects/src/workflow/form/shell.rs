@@ -5,6 +5,7 @@ use crate::document::Node;
 use crate::programs::{self, Refusal};
 use crate::workflow::model::Form;
 use serde_json::{Map, Value, json};
+use windlass_protocol::Tool;
 
 pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let node = maker.get("command")?;
@@ -12,7 +13,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let mut env = own.clone();
     env.extend(maker.get("env").and_then(|env| env.json().as_object().cloned()).unwrap_or_default());
     let command = command(node, &mut env, maker)?;
-    let mut form = maker.task("shell", &["shell", "cwd"], &[]);
+    let mut form = maker.task(Tool::Shell, &["shell", "cwd"], &[]);
     if let Form::Task(task) = &mut form {
         task.code_at = Some(node.at.clone());
         task.config.insert("command".to_owned(), json!(command));

@@ -11,9 +11,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use windlass_artifact::{digest, key_of};
-use windlass_protocol::{Failure, Stream, codes};
+use windlass_protocol::{Failure, Stream, Tool, codes};
 
-const TOOL: &str = "python";
+const TOOL: &str = Tool::Python.kind();
 
 /// Returns the interpreter that has the packages.
 pub(super) async fn python(

@@ -42,8 +42,6 @@ use tokio::time::sleep;
 use toolbox::Toolbox;
 use windlass_protocol::{Failure, Level, Tool, codes};
 
-const TOOL: &str = "ai_agent";
-
 /// Number of retries of a busy model within one attempt: a long conversation finds the model busy more often than its
 /// node has attempts.
 const TRIES: u32 = 3;
@@ -54,7 +52,7 @@ const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 pub(in crate::tools) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let (model, fields) = Model::read(Tool::AiAgent, &call.config)?;
     let config = Config::read(fields)?;
-    let node = cx.node(TOOL)?;
+    let node = cx.node(Tool::AiAgent)?;
     let state = match &call.memo {
         Some(memo) => State::read(memo)?,
         None => State::new(node.work().attempt, prompt::opening(&model, &config, call, cx, node).await?),

@@ -13,7 +13,7 @@ use windlass_schemas::{Misfit, Schema};
 
 pub(in crate::tools) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let (model, fields) = Model::read(Tool::Llm, &call.config)?;
-    let node = cx.node(Tool::Llm.kind())?;
+    let node = cx.node(Tool::Llm)?;
     let format = match fields.text("output_format")?.as_deref() {
         None | Some("text") => Format::Text,
         Some("markdown") => Format::Markdown,

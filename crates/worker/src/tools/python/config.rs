@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_protocol::{Failure, Tool};
 
-pub(super) const TOOL: &str = "python";
+pub(super) const TOOL: &str = Tool::Python.kind();
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use windlass_protocol::{Failure, Tool};
 
-pub(super) const TOOL: &str = "shell";
+pub(super) const TOOL: &str = Tool::Shell.kind();
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Script {
