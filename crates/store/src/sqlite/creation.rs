@@ -71,11 +71,17 @@ pub(super) fn create(
 /// list reads fewer executions of other times.
 const BLOCK: i64 = 4096;
 
+/// Creation times are noted in spans of this length, so that one execution in a span writes the note, and the others only
+/// look at it. A list of a time reads the executions of at most this much more time.
+const SPAN_MS: i64 = 10_000;
+
 fn note_creation_time(conn: &Connection, key: i64, at: Millis) -> StoreResult<()> {
-    let sql = "INSERT INTO creation_times (block, earliest, latest) VALUES (?1, ?2, ?2) ON CONFLICT (block) \
-               DO UPDATE SET earliest = min(earliest, ?2), latest = max(latest, ?2) \
-               WHERE ?2 NOT BETWEEN earliest AND latest";
-    execute(conn, sql, [key / BLOCK, at.0])?;
+    let earliest = at.0.div_euclid(SPAN_MS) * SPAN_MS;
+    let latest = earliest + SPAN_MS - 1;
+    let sql = "INSERT INTO creation_times (block, earliest, latest) VALUES (?1, ?2, ?3) ON CONFLICT (block) \
+               DO UPDATE SET earliest = min(earliest, ?2), latest = max(latest, ?3) \
+               WHERE ?2 < earliest OR ?3 > latest";
+    execute(conn, sql, [key / BLOCK, earliest, latest])?;
     Ok(())
 }
 

@@ -84,7 +84,7 @@ impl Sqlite {
             artifacts.divide(&retention::referenced(&conn)?)?;
             usage::set_artifacts(&conn, &artifacts.used()?)?;
         }
-        let usages = Arc::new(Usages::new(usage::load(&conn)?));
+        let usages = Arc::new(usage::load(&conn)?);
         Ok(Sqlite { path, conn, artifacts, keys, usages, seal: None, checkpoints, failed: None })
     }
 
@@ -177,7 +177,7 @@ impl Store for Sqlite {
                 format!("an earlier write failed ({error}); nothing is written until it is opened again");
             return Err(StoreError::Io(what));
         }
-        let applied = self.checkpoints.keep_short(&self.conn).and_then(|()| {
+        let applied = self.checkpoints.keep_short(&self.conn, batch.len()).and_then(|()| {
             if batch.is_empty() {
                 return Ok(Vec::new());
             }

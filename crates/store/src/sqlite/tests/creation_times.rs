@@ -1,8 +1,10 @@
 //! The numbers between which a list of a time looks.
 
-use super::Folder;
+use super::{Folder, write};
+use crate::conformance::world::{World, circle};
 use crate::sqlite::creation::{first_key_after, last_key_before};
-use windlass_kernel::Millis;
+use serde_json::json;
+use windlass_kernel::{Create, ExecutionId, Millis};
 
 #[test]
 fn a_clock_that_was_set_back_hides_no_execution_from_a_list_of_a_time() {
@@ -40,4 +42,32 @@ fn an_older_store_gets_the_times_and_the_columns_of_its_lists() {
     assert_eq!(heads, ["1 4 2 10 0 8 0 fleet 3 AA", "5000 1 3 2 1 9 12 1 default BB"]);
     assert_eq!(first_key_after(&raw, Millis(7)).unwrap(), 4096);
     assert_eq!(last_key_before(&raw, Millis(9)).unwrap(), 4095);
+}
+
+#[test]
+fn executions_of_one_span_share_its_note() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let raw = folder.raw();
+    let created = [
+        (12_345, (10_000, 19_999)),
+        (19_999, (10_000, 19_999)),
+        (10_000, (10_000, 19_999)),
+        (9_999, (0, 19_999)),
+        (20_000, (0, 29_999)),
+    ];
+    for (id, (at, note)) in (1..).zip(created) {
+        let mut world = World { now: Millis(at), ..World::new(&circle()) };
+        write(&mut store, [world.begin(Create::new(ExecutionId(id), json!({})))]);
+        let found: Vec<(i64, i64)> = raw
+            .prepare("SELECT earliest, latest FROM creation_times")
+            .unwrap()
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(found, [note], "created at {at}");
+    }
+    assert_eq!([29_998, 29_999].map(|at| first_key_after(&raw, Millis(at)).unwrap()), [0, i64::MAX]);
+    assert_eq!([1, 0].map(|at| last_key_before(&raw, Millis(at)).unwrap()), [4095, i64::MIN]);
 }

@@ -5,10 +5,12 @@ mod creation_times;
 mod damage;
 mod full;
 mod log;
+mod marks;
 mod opening;
 mod people;
 mod plans;
 mod secrets;
+mod usage;
 
 use crate::commit::{Applied, Commit, Write};
 use crate::conformance::world::{World, definition, net, task, with};
