@@ -11,7 +11,8 @@
 //! | [`Call::Resource`] | [`Reply::Resource`] |
 //!
 //! Calls of one kind arrive in the order they were made, and the log of a unit before its report. A reply is sent after
-//! what it confirms is on disk. A call without a reply counts as lost: the worker makes it again.
+//! what it confirms is on disk. A call without a reply counts as lost: the worker makes it again. A transport that cannot
+//! carry a call because of its size replies with [`Reply::Refused`].
 
 use crate::resource::{ResourceCall, ResourceReply, WorkerRules};
 use crate::work::{Checkpoint, Log, Progress, Report, SessionId, Unit, Work};

@@ -4,6 +4,7 @@
 
 use crate::cache::lock;
 use crate::problem::Problem;
+use crate::tenant_counts::TenantCounts;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -41,7 +42,7 @@ pub struct Answers {
     budget: usize,
     held: Mutex<BTreeMap<Tenant, usize>>,
     /// Requests that wait for the budget of their tenant.
-    waiting: Mutex<BTreeMap<Tenant, usize>>,
+    waiting: TenantCounts,
     freed: Notify,
 }
 
@@ -62,7 +63,7 @@ pub struct JsonParts {
 impl Answers {
     #[must_use]
     pub fn new(budget: usize) -> Answers {
-        Answers { budget, held: Mutex::default(), waiting: Mutex::default(), freed: Notify::new() }
+        Answers { budget, held: Mutex::default(), waiting: TenantCounts::default(), freed: Notify::new() }
     }
 
     /// Waits until the clients of the tenant have read enough of earlier responses.
@@ -74,7 +75,7 @@ impl Answers {
         if self.has_room(&lock(&self.held), tenant) {
             return Ok(());
         }
-        let _waiting = Waiting::begin(self, tenant).ok_or_else(|| self.refused())?;
+        let _waiting = self.waiting.take(tenant, 1, WAITING_MAX).ok_or_else(|| self.refused())?;
         tokio::time::timeout(wait, self.room(tenant)).await.map_err(|_| self.refused())
     }
 
@@ -177,37 +178,6 @@ impl Drop for HeldBytes {
         // Parts are freed all the time. A request is woken only if it would find more room than before.
         if before != after {
             self.answers.freed.notify_waiters();
-        }
-    }
-}
-
-/// A request that waits, counted until it is dropped.
-struct Waiting<'a> {
-    answers: &'a Answers,
-    tenant: &'a Tenant,
-}
-
-impl<'a> Waiting<'a> {
-    /// Returns None if too many requests wait.
-    fn begin(answers: &'a Answers, tenant: &'a Tenant) -> Option<Waiting<'a>> {
-        let mut waiting = lock(&answers.waiting);
-        let own = waiting.entry(tenant.clone()).or_default();
-        if *own >= WAITING_MAX {
-            return None;
-        }
-        *own += 1;
-        Some(Waiting { answers, tenant })
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut waiting = lock(&self.answers.waiting);
-        if let Some(own) = waiting.get_mut(self.tenant) {
-            *own -= 1;
-            if *own == 0 {
-                waiting.remove(self.tenant);
-            }
         }
     }
 }
@@ -320,6 +290,7 @@ impl hyper::body::Body for Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
     use http_body_util::BodyExt as _;
 
     fn tenant(name: &str) -> Tenant {
@@ -357,13 +328,17 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_requests_of_a_tenant_are_bounded() {
-        let answers = Answers::new(PART);
+        let answers = Arc::new(Answers::new(PART));
         let who = tenant("a");
-        let waiting: Vec<_> = (0..WAITING_MAX).map(|_| Waiting::begin(&answers, &who).unwrap()).collect();
-        assert!(Waiting::begin(&answers, &who).is_none());
-        assert!(Waiting::begin(&answers, &tenant("b")).is_some(), "another tenant is not concerned");
+        let _held = answers.hold(&who, PART);
+        let waiting: Vec<_> =
+            (1..WAITING_MAX).map(|_| answers.waiting.take(&who, 1, WAITING_MAX).unwrap()).collect();
+        let mut last = std::pin::pin!(answers.admit(&who));
+        assert!(last.as_mut().now_or_never().is_none(), "it waits");
+        let refused = answers.admit(&who).now_or_never().expect("it does not wait");
+        assert_eq!(refused.expect_err("too many wait").status().as_u16(), 429);
         drop(waiting);
-        assert!(lock(&answers.waiting).is_empty());
+        assert!(answers.admit(&who).now_or_never().is_none(), "there is room again");
     }
 
     #[test]

@@ -58,6 +58,7 @@ mod step_log;
 mod storage;
 mod stream;
 mod streams;
+mod tenant_counts;
 mod traces;
 pub mod vault;
 mod versions;

@@ -1,10 +1,9 @@
 //! Slots for streams, which outlive their request: WebSockets and streams of events. Only authenticated callers take
 //! them.
 
-use crate::cache::lock;
 use crate::problem::Problem;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use crate::tenant_counts::{TenantCounts, TenantShare};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_store::Tenant;
 
@@ -12,20 +11,19 @@ use windlass_store::Tenant;
 pub(crate) struct Streams {
     all: Arc<Semaphore>,
     max: usize,
-    by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
+    by_tenant: TenantCounts,
 }
 
 /// A slot, which is free again when it is dropped.
 #[derive(Debug)]
 pub struct StreamSlot {
     _permit: OwnedSemaphorePermit,
-    tenant: Tenant,
-    by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
+    _share: TenantShare,
 }
 
 impl Streams {
     pub(crate) fn new(max: usize) -> Streams {
-        Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: Arc::default() }
+        Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: TenantCounts::default() }
     }
 
     /// Takes a slot for a tenant, which has at most `limit` of them.
@@ -37,28 +35,14 @@ impl Streams {
             ))
         };
         let permit = self.all.clone().try_acquire_owned().map_err(full)?;
-        let mut counts = lock(&self.by_tenant);
-        let count = counts.entry(tenant.clone()).or_default();
-        if let Some(limit) = limit.filter(|limit| *count >= *limit) {
+        let limit = limit.unwrap_or(self.max);
+        let share = self.by_tenant.take(tenant, 1, limit).ok_or_else(|| {
             let message = format!(
                 "the tenant has {limit} streams open, its maximum; close some, or raise its limit `streams`"
             );
-            return Err(Problem::too_many(message, 1));
-        }
-        *count += 1;
-        Ok(StreamSlot { _permit: permit, tenant: tenant.clone(), by_tenant: self.by_tenant.clone() })
-    }
-}
-
-impl Drop for StreamSlot {
-    fn drop(&mut self) {
-        let mut counts = lock(&self.by_tenant);
-        if let Some(count) = counts.get_mut(&self.tenant) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.tenant);
-            }
-        }
+            Problem::too_many(message, 1)
+        })?;
+        Ok(StreamSlot { _permit: permit, _share: share })
     }
 }
 

@@ -60,7 +60,7 @@ pub trait Workers: Reader {
     ) -> StoreResult<Option<[u8; 32]>>;
 
     /// Returns whether an artifact belongs to an execution or to one that it is a part of: their workers stored it, or the
-    /// engine made it of their values. An execution from before these rows has every artifact that its journal names.
+    /// engine made it of their values.
     fn owns_artifact(&mut self, execution: ExecutionId, key: &str) -> StoreResult<bool>;
 
     /// Returns the groups of all tenants, by tenant and name.

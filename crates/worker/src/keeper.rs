@@ -12,7 +12,7 @@ use crate::excerpt::{settle, settle_value};
 use crate::failure::{failure, invalid};
 use crate::pipeline::CallResult;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_protocol::{Failure, Outcome, Report, codes};
@@ -48,6 +48,8 @@ struct Known {
     /// Handles that were opened. A worker that takes over the unit opens them again.
     handles: BTreeSet<String>,
     values: Vec<Zeroizing<String>>,
+    /// Values by handle that all steps of the execution read, even if a secret is replaced meanwhile.
+    resolved: BTreeMap<String, Zeroizing<String>>,
     bytes: usize,
     /// None if it does not contain all values.
     redactor: Option<Arc<Redactor>>,
@@ -85,15 +87,25 @@ impl Keeper {
         Keeper { claim, known: Mutex::default(), whole }
     }
 
-    /// Returns the value of a handle: of a secret by its name, or of a variable of the worker.
+    /// Returns the value of a handle: of a secret by its name, or of a variable of the worker. Steps of an execution that this
+    /// worker holds as a whole get the value that was resolved for all of them.
     pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
-        let value = match handle.strip_prefix(ENVIRONMENT) {
-            Some(variable) => self.variable(variable).await?,
-            None => self.claim.open_secret(handle).await?,
+        let resolved = self.whole.as_deref().and_then(|whole| whole.lock().resolved.get(handle).cloned());
+        let value = match (resolved, handle.strip_prefix(ENVIRONMENT)) {
+            (Some(value), _) => value,
+            (None, Some(variable)) => self.variable(variable).await?,
+            (None, None) => self.claim.open_secret(handle).await?,
         };
         self.learn([value.clone()])?;
         self.lock().handles.insert(handle.to_owned());
         Ok(value)
+    }
+
+    /// Opens a handle for all steps of the execution that this keeper belongs to.
+    pub(crate) async fn resolve(&self, handle: &str) -> Result<(), Box<Failure>> {
+        let value = self.open(handle).await?;
+        self.lock().resolved.insert(handle.to_owned(), value);
+        Ok(())
     }
 
     /// Opens the handles that an earlier worker opened for the same work. A secret that was deleted meanwhile is
@@ -322,6 +334,19 @@ mod tests {
             shown.contains("[redacted]") && !shown.contains("hunter2") && !shown.contains("aHVu"),
             "{shown}"
         );
+    }
+
+    #[tokio::test]
+    async fn steps_read_what_was_resolved_for_all_of_them_and_open_the_rest() {
+        let (whole, asked) = (Arc::new(keeper()), keeper());
+        whole.resolve("of-all-steps").await.unwrap();
+        // The engine answers no further request for it.
+        let silent = Claim { unit: asked.claim.unit, port: Arc::new(|_, _| ()) };
+        let step = Keeper::new(silent, Some(Arc::clone(&whole)));
+        assert_eq!(step.open("of-all-steps").await.unwrap().as_str(), "of-all-steps");
+        assert!(step.open("of-this-step").await.is_err());
+        let step = Keeper::new(asked.claim.clone(), Some(whole));
+        assert_eq!(step.open("of-this-step").await.unwrap().as_str(), "of-this-step");
     }
 
     #[tokio::test]

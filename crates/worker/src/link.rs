@@ -5,9 +5,12 @@
 //! restarts, calls are repeated; the session of the worker decides how long work may continue meanwhile.
 
 mod artifacts;
+mod batch;
 
 use crate::failure::failure;
 use crate::pool::Port;
+use batch::CallQueue;
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, CALLS_PER_BATCH_MAX, Call, CallBatch, NewSession, OpenedSession, Order, OrderList,
+    AgentAnswer, CALLS_BYTES_MAX, Call, CallBatch, NewSession, OpenedSession, Order, OrderList,
     OrdersRequest, PROTOCOL_HEADER, PROTOCOL_VERSION, Register, Reply, ReplyBatch, ReplyTo, ResourceReply,
     SESSION_HEADER, Verdict, codes,
 };
@@ -84,6 +87,8 @@ enum RequestError {
     Unreachable(String),
     /// The server does not know the session.
     NoSession,
+    /// The request is larger than the server, or a proxy in front of it, accepts.
+    TooLarge(String),
     Refused(String),
 }
 
@@ -101,7 +106,7 @@ pub fn connect(config: LinkConfig, watch: LinkWatch) -> io::Result<Port> {
     };
     // Unbounded, because the worker's thread must not wait. Each unit of a worker has few calls on their way.
     let (calls, received) = mpsc::unbounded_channel::<(Call, ReplyTo)>();
-    tokio::spawn(link.clone().send_in_order(received));
+    tokio::spawn(link.clone().send_in_order(CallQueue::new(received)));
     let runtime = tokio::runtime::Handle::current();
     Ok(Arc::new(move |call, reply| match call {
         Call::Register(register) => drop(runtime.spawn(link.clone().register(register, reply))),
@@ -130,8 +135,23 @@ impl Link {
     }
 
     async fn post_calls(&self, batch: &CallBatch) -> Result<ReplyBatch, RequestError> {
+        let body = serde_json::to_vec(batch).map_err(|error| RequestError::Refused(error.to_string()))?;
+        let length = body.len();
+        // The server closes the connection while a larger body is sent, so its answer might not arrive.
+        if length > CALLS_BYTES_MAX {
+            let why =
+                format!("the request has {length} bytes, more than the limit of {CALLS_BYTES_MAX} bytes");
+            return Err(RequestError::TooLarge(why));
+        }
         let request = self.request(Method::POST, "calls").header(SESSION_HEADER, &batch.session);
-        self.send(request.timeout(ANSWER_TIMEOUT).json(batch)).await?.json().await.map_err(unreachable)
+        let request = request.timeout(ANSWER_TIMEOUT).header(CONTENT_TYPE, "application/json").body(body);
+        match self.send(request).await {
+            Ok(response) => response.json().await.map_err(unreachable),
+            Err(RequestError::TooLarge(why)) => {
+                Err(RequestError::TooLarge(format!("the request has {length} bytes, and {why}")))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn request(&self, method: Method, route: &str) -> RequestBuilder {
@@ -155,6 +175,7 @@ impl Link {
         Err(match status.as_u16() {
             404 if message.contains("session") => RequestError::NoSession,
             408 | 425 | 429 | 500.. => RequestError::Unreachable(message),
+            413 => RequestError::TooLarge(message),
             _ => RequestError::Refused(message),
         })
     }
@@ -183,7 +204,7 @@ impl Link {
             // The worker registers again by itself.
             Err(RequestError::Unreachable(why)) => (self.watch)(LinkNews::Unreachable(why)),
             Err(RequestError::NoSession) => {}
-            Err(RequestError::Refused(why)) => {
+            Err(RequestError::TooLarge(why) | RequestError::Refused(why)) => {
                 let refused = failure(codes::WORKER_REFUSED, why.clone());
                 reply(Reply::Refused(refused));
                 (self.watch)(LinkNews::Refused(why));
@@ -205,7 +226,7 @@ impl Link {
                     self.set_session(None);
                     return reply(Reply::Order(Order::Unknown));
                 }
-                Err(RequestError::Refused(why)) => {
+                Err(RequestError::TooLarge(why) | RequestError::Refused(why)) => {
                     (self.watch)(LinkNews::Refused(why));
                     sleep(AGAIN_MAX).await;
                 }
@@ -218,15 +239,8 @@ impl Link {
         }
     }
 
-    async fn send_in_order(self, mut received: mpsc::UnboundedReceiver<(Call, ReplyTo)>) {
-        while let Some(first) = received.recv().await {
-            let mut batch = vec![first];
-            while batch.len() < CALLS_PER_BATCH_MAX
-                && let Ok(next) = received.try_recv()
-            {
-                batch.push(next);
-            }
-            let (calls, replies): (Vec<Call>, Vec<ReplyTo>) = batch.into_iter().unzip();
+    async fn send_in_order(self, mut queue: CallQueue) {
+        while let Some((calls, replies)) = queue.next_batch().await {
             self.make(calls, replies).await;
         }
     }
@@ -272,6 +286,7 @@ impl Link {
                     (batch.calls, replies) = (calls, waiting);
                 }
                 Err(RequestError::NoSession) => return lose(&batch.calls, &mut replies),
+                Err(RequestError::TooLarge(why)) => return self.make_parts(batch.calls, replies, &why).await,
                 Err(RequestError::Refused(why)) => return refuse(&batch.calls, &mut replies, &why),
                 Err(RequestError::Unreachable(why)) => {
                     (self.watch)(LinkNews::Unreachable(why));
@@ -281,6 +296,47 @@ impl Link {
             }
         }
     }
+
+    /// Makes calls that were too large for one request, in two halves. A single one is refused.
+    async fn make_parts(&self, mut calls: Vec<Call>, mut replies: Vec<ReplyTo>, why: &str) {
+        if let ([call], [reply]) = (&*calls, &mut *replies) {
+            return refuse_large(call, reply, why);
+        }
+        let half = calls.len() / 2;
+        let (later, later_replies) = (calls.split_off(half), replies.split_off(half));
+        Box::pin(self.make(calls, replies)).await;
+        Box::pin(self.make(later, later_replies)).await;
+    }
+}
+
+/// Answers a call that is larger than the server accepts, so that it is not repeated: it fails its step.
+fn refuse_large(call: &Call, reply: &mut ReplyTo, why: &str) {
+    let (what, repair) = match call {
+        Call::Report(_) => ("the report", "return less, or write large results to files or artifacts"),
+        Call::Checkpoint(_) => ("the stored progress", "keep less in results and in the context"),
+        Call::Register(_)
+        | Call::Beat(_)
+        | Call::Leave(_)
+        | Call::Agent(_)
+        | Call::Progress(_)
+        | Call::Log(_)
+        | Call::Resource(_) => ("a message", "pass smaller values"),
+    };
+    let message = format!(
+        "{what} of the step is too large for the server: {why}; {repair}, or raise the limit if it is that of a proxy"
+    );
+    let refused = failure(codes::RESULT_TOO_LARGE, message);
+    reply(match call {
+        Call::Resource(_) => Reply::Resource(Box::new(ResourceReply::Failed(*refused))),
+        Call::Agent(_) => Reply::Agent(Box::new(AgentAnswer::Refused { why: refused.message })),
+        Call::Register(_)
+        | Call::Beat(_)
+        | Call::Leave(_)
+        | Call::Report(_)
+        | Call::Checkpoint(_)
+        | Call::Progress(_)
+        | Call::Log(_) => Reply::Refused(refused),
+    });
 }
 
 /// Answers calls of a session that the server does not know: the worker does not hold its units any more.

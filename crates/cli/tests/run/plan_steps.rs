@@ -163,6 +163,34 @@ fn pln_33_the_container_engine_has_the_home_of_the_worker_and_the_program_that_o
 }
 
 #[test]
+fn pln_33_the_own_command_of_an_image_has_the_bin_dir_before_the_path_of_the_image() {
+    let values = json!({ "image": "tools:1" });
+    let place = planning(&json!({ "steps": [
+        { "id": "own", "action": { "image": "tools:1" } },
+        { "id": "built", "action": "run-image", "args": { "values": values } },
+        { "id": "script", "action": { "image": "tools:1", "script": "id" } },
+    ] }));
+    let bin = place.path("bin");
+    fs::create_dir(&bin).expect("a folder");
+    let pulled = place.path("pulled").display().to_string();
+    let engine = format!(
+        "#!/bin/sh\ncase \"$1 $2\" in\n\
+         'image inspect') [ -e {pulled} ] && echo '[\"LANG=C\",\"PATH=/image/bin:/bin\"]';;\n\
+         'pull --quiet') echo $3 >> {pulled}; echo $3;;\n\
+         run*) echo \"$@\";;\nesac\n"
+    );
+    place.write("bin/podman", &engine);
+    fs::set_permissions(bin.join("podman"), fs::Permissions::from_mode(0o755)).expect("an executable");
+    let run = place.variable("PATH", &format!("{}:/usr/bin:/bin", bin.display())).run(&[], 0);
+    let line = |id| find(&run, id)["logs"][0]["value"].as_str().expect("a text");
+    for id in ["own", "built"] {
+        assert!(line(id).contains("/scratch/bin:/image/bin:/bin --env "), "{}", line(id));
+        assert!(line(id).trim_end().ends_with(" tools:1"), "{}", line(id));
+    }
+    assert!(!line("script").contains("--env PATH"), "a script extends the PATH itself: {}", line("script"));
+}
+
+#[test]
 fn a_step_that_kills_its_supervisor_has_an_unknown_result() {
     let run = planning(&json!({ "steps": [step("a", "echo begun; sleep 0.5; kill -9 $PPID; sleep 600")] }))
         .run(&[], 1);

@@ -9,6 +9,7 @@ mod audited;
 mod bad_input;
 mod bindings;
 mod bucket;
+mod call_sizes;
 mod context;
 mod controls;
 mod evidence;

@@ -3,7 +3,7 @@
 //!
 //! `WINDLASS_PLANTED_EXECUTIONS` sets their number.
 
-use crate::plan_executions::begin;
+use crate::plan_executions::{self, begin};
 use crate::plans::send;
 use crate::rig::{self, Place, Running, Server};
 use crate::runners;
@@ -73,6 +73,60 @@ fn until_ended(server: &Server, path: &str, end: Instant) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Two steps that note the secret, the second after a file is there.
+fn noting(place: &Place) -> Value {
+    let (seen, gate) = (place.path("seen").display().to_string(), place.path("gate").display().to_string());
+    let note = |step: &str| format!("echo {step} $(cat context/token) >> {seen}");
+    let (token, token_and_n) = (json!([{ "name": "token" }]), json!([{ "name": "token" }, { "name": "n" }]));
+    let first = format!("{}; echo 1 > outputs/n", note("first"));
+    let second = format!("while [ ! -e {gate} ]; do sleep 0.05; done; {}", note("second"));
+    let refs = |more: Value| {
+        let mut refs = json!({ "token": "params.token" });
+        refs.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "refs": refs })
+    };
+    json!({
+        "params": [{ "name": "token", "required": true }],
+        "steps": [
+            { "id": "first", "action": { "script": first, "params": token, "outputs": [{ "name": "n" }] }, "args": refs(json!({})) },
+            { "id": "second", "action": { "script": second, "params": token_and_n }, "args": refs(json!({ "n": "steps.first.outputs.n" })) },
+        ],
+    })
+}
+
+fn store(server: &Server, value: &str) {
+    assert_eq!(send(server, Method::PUT, "/api/v1/secrets/rotated", &json!({ "value": value })).0, 200);
+}
+
+#[test]
+fn pln_09_all_steps_read_the_secret_of_the_dispatch_and_a_new_dispatch_reads_it_again() {
+    let place = Place::new();
+    let server = place.serve();
+    store(&server, "value-before-rotation");
+    let path = begin(&server, &noting(&place), &json!({ "secrets": { "token": "rotated" } }));
+    let mut first = plan_executions::worker(&place, &server);
+    let until_noted = |lines: &[&str]| {
+        rig::until("the steps note the secret", || (place.lines("seen").len() >= lines.len()).then_some(()));
+        assert_eq!(place.lines("seen"), lines);
+    };
+    until_noted(&["first value-before-rotation"]);
+    store(&server, "value-after-rotation");
+    first.signal(Signal::TERM);
+    first.until_says("finishing running work");
+    first.signal(Signal::TERM);
+    first.end();
+    let _second = plan_executions::worker(&place, &server);
+    until_noted(&["first value-before-rotation", "first value-after-rotation"]);
+    store(&server, "value-after-both-steps");
+    place.write("gate", "");
+    plan_executions::until_phase(&server, &path, "completed");
+    until_noted(&[
+        "first value-before-rotation",
+        "first value-after-rotation",
+        "second value-after-rotation",
+    ]);
 }
 
 #[test]

@@ -28,14 +28,19 @@ pub(crate) fn worker_token(server: &Server) -> String {
 
 /// Starts a worker and waits until it has registered.
 pub(crate) fn worker(place: &Place, server: &Server, token: &str, args: &[&str]) -> Running {
-    let mut running = start_worker(place, server, token, args);
+    worker_of(place, server.url(), token, args)
+}
+
+/// Starts a worker of the server with this URL.
+pub(crate) fn worker_of(place: &Place, url: &str, token: &str, args: &[&str]) -> Running {
+    let mut running = start_worker(place, url, token, args);
     running.until_says("working for the group");
     running
 }
 
-fn start_worker(place: &Place, server: &Server, token: &str, args: &[&str]) -> Running {
+fn start_worker(place: &Place, url: &str, token: &str, args: &[&str]) -> Running {
     let mut command = rig::windlass();
-    command.args(["worker", "--server", server.url(), "--data"]).arg(place.path("workers")).args(args);
+    command.args(["worker", "--server", url, "--data"]).arg(place.path("workers")).args(args);
     command.env("WINDLASS_TOKEN", token).current_dir(place.path("."));
     Running::start(command)
 }
@@ -281,7 +286,7 @@ fn a_worker_that_is_refused_ends_and_says_why() {
         ("wdl_wrong", &LAB[..], "token"),
         (token.as_str(), &["--group", "other"][..], "the token is for the group `lab` only"),
     ] {
-        let (code, _, said) = start_worker(&place, &server, token, args).end();
+        let (code, _, said) = start_worker(&place, server.url(), token, args).end();
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("the server refuses this worker") && said.contains(why), "{said}");
     }

@@ -8,6 +8,7 @@ mod document;
 pub(crate) mod executions;
 mod health;
 mod hooks;
+mod long_poll;
 mod me;
 mod nodes;
 pub(crate) mod paging;

@@ -1,8 +1,9 @@
 //! `/api/v1/runs`: attempts at the occurrences of schedules.
 
+use super::long_poll::{LongPoll, PolledAnswer};
 use super::paging::Paged;
 use super::schedules::{TAG, find, store_audited};
-use super::shared::{Refusals, parse_wait};
+use super::shared::Refusals;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -223,25 +224,22 @@ async fn list(
     let limit = LIST.limit(params.limit)?;
     let before = LIST.place(params.cursor.as_deref(), |text| ids::schedule_run(text).ok())?;
     let status = params.status.as_deref().map(parse_status).transpose()?;
-    let until = parse_wait("wait_ms", params.wait_ms)?;
+    let wait = LongPoll::of_parameter("wait_ms", params.wait_ms)?;
     let tenant = caller.tenant.clone();
     let query = RunQuery { tenant, schedule, status, before, limit: limit + 1 };
-    loop {
+    let next_change = || {
         let (changed, next_read) = (app.run_bell.notified(), Instant::now() + READ_EVERY);
-        let page = read_page(app, query.clone()).await?;
-        if params.seen.as_deref() != Some(&page.tag) {
-            return Ok(Json(page));
-        }
-        let changed = async {
+        async move {
             changed.await;
             sleep_until(next_read).await;
-        };
-        tokio::select! {
-            () = changed => {}
-            () = sleep_until(until) => return Ok(Json(page)),
-            () = app.stopped() => return Ok(Json(page)),
         }
-    }
+    };
+    let read = async || {
+        let page = read_page(app, query.clone()).await?;
+        let has_news = params.seen.as_deref() != Some(&page.tag);
+        Ok(PolledAnswer { answer: page, has_news })
+    };
+    wait.read_after(app, next_change, read).await.map(Json)
 }
 
 /// Reads a page by a query for one run more than it has.

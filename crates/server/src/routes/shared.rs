@@ -4,8 +4,6 @@ use crate::problem::{Problem, Refused};
 use axum::http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use std::str::FromStr;
-use std::time::Duration;
-use tokio::time::Instant;
 use utoipa::IntoResponses;
 use windlass_kernel::Millis;
 
@@ -56,23 +54,6 @@ pub(crate) fn parse_time(path: &str, text: &str) -> Result<Millis, Problem> {
     let parsed: Result<Timestamp, _> = text.parse();
     let bad = |_| Problem::invalid(path, "must be a time as in 2026-01-26T12:00:00.000Z");
     parsed.map(|at| Millis(at.as_millisecond())).map_err(bad)
-}
-
-/// Maximum time for which one request waits.
-const WAIT_MAX_MS: u64 = 30_000;
-
-/// Returns the end of the wait that a request asks for by `waitMs`.
-pub(crate) fn wait_until(wait_ms: Option<u64>) -> Result<Instant, Problem> {
-    parse_wait("waitMs", wait_ms)
-}
-
-/// Returns the end of the wait that a request asks for by a parameter.
-pub(crate) fn parse_wait(name: &str, wait_ms: Option<u64>) -> Result<Instant, Problem> {
-    let wait_ms = wait_ms.unwrap_or_default();
-    match wait_ms > WAIT_MAX_MS {
-        true => Err(Problem::invalid(name, format!("must be at most {WAIT_MAX_MS}"))),
-        false => Ok(Instant::now() + Duration::from_millis(wait_ms)),
-    }
 }
 
 /// Returns a number as an entity tag, with which `If-Match` is compared.

@@ -1,7 +1,9 @@
 //! Runs that this process holds under a lease, with bounds on their number.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::cache::lock;
+use crate::tenant_counts::{TenantCounts, TenantShare};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use windlass_store::{ScheduleRunId, Tenant};
 
 /// Maximum number of claimed and running runs of this process; others wait.
@@ -11,12 +13,9 @@ const TENANT_MAX: usize = 2_000;
 
 /// The runs whose leases are renewed.
 #[derive(Debug, Default)]
-pub(super) struct HeldRuns(Mutex<Table>);
-
-#[derive(Debug, Default)]
-struct Table {
-    runs: BTreeSet<ScheduleRunId>,
-    tenants: BTreeMap<Tenant, usize>,
+pub(super) struct HeldRuns {
+    runs: Mutex<BTreeSet<ScheduleRunId>>,
+    by_tenant: TenantCounts,
 }
 
 /// One held run, until it is dropped. A run that is given up is dropped, too: its lease expires, and it is recovered.
@@ -24,38 +23,29 @@ struct Table {
 pub(super) struct HeldRun {
     all: Arc<HeldRuns>,
     run: ScheduleRunId,
-    tenant: Tenant,
+    _share: TenantShare,
 }
 
 impl HeldRuns {
     /// Takes a slot for a run; None if there is none.
     pub(super) fn take(self: &Arc<Self>, run: ScheduleRunId, tenant: &Tenant) -> Option<HeldRun> {
-        let mut table = self.lock();
-        let of_tenant = table.tenants.get(tenant).copied().unwrap_or_default();
-        if table.runs.len() >= HELD_MAX || of_tenant >= TENANT_MAX || !table.runs.insert(run) {
+        let mut runs = lock(&self.runs);
+        if runs.len() >= HELD_MAX || runs.contains(&run) {
             return None;
         }
-        table.tenants.insert(tenant.clone(), of_tenant + 1);
-        Some(HeldRun { all: self.clone(), run, tenant: tenant.clone() })
+        let share = self.by_tenant.take(tenant, 1, TENANT_MAX)?;
+        runs.insert(run);
+        Some(HeldRun { all: self.clone(), run, _share: share })
     }
 
     pub(super) fn runs(&self) -> Vec<ScheduleRunId> {
-        self.lock().runs.iter().copied().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.runs).iter().copied().collect()
     }
 }
 
 impl Drop for HeldRun {
     fn drop(&mut self) {
-        let mut table = self.all.lock();
-        table.runs.remove(&self.run);
-        match table.tenants.get_mut(&self.tenant) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(table.tenants.remove(&self.tenant)),
-        }
+        lock(&self.all.runs).remove(&self.run);
     }
 }
 
@@ -77,6 +67,6 @@ mod tests {
         held.pop();
         assert!(take(TENANT_MAX + 1, &busy).is_some());
         drop((one, held));
-        assert!(all.runs().is_empty() && all.lock().tenants.is_empty());
+        assert!(all.runs().is_empty() && all.by_tenant.is_empty());
     }
 }

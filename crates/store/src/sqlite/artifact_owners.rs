@@ -1,8 +1,7 @@
 //! Artifacts that workers outside of the server may fetch, by the topmost execution that they belong to.
 
 use super::columns::{Columns as _, id_bytes};
-use super::objects::find_named;
-use super::statements::{execute, find_key, query_first};
+use super::statements::{execute, query_first};
 use crate::commit::Applied;
 use crate::store::StoreResult;
 use rusqlite::{Connection, params};
@@ -30,14 +29,7 @@ pub(super) fn take_over(conn: &Connection, from: ExecutionId, to: ExecutionId) -
     };
     let sql = "INSERT OR IGNORE INTO artifact_owners (execution, artifact) \
                SELECT ?2, artifact FROM artifact_owners WHERE execution = ?1";
-    let mut added = execute(conn, sql, [source, top])?;
-    if is_older(conn, source)?
-        && let Some(key) = find_key(conn, from)?
-    {
-        for artifact in find_named(conn, key)? {
-            added += execute(conn, ADD, params![top, artifact])?;
-        }
-    }
+    let added = execute(conn, sql, [source, top])?;
     Ok(if added > 0 { Applied::Done } else { Applied::Duplicate })
 }
 
@@ -45,18 +37,7 @@ pub(super) fn owns(conn: &Connection, execution: ExecutionId, artifact: &str) ->
     let Some(top) = find_top(conn, execution)? else { return Ok(false) };
     let sql = "SELECT 1 FROM artifact_owners WHERE execution = ?1 AND artifact = ?2";
     let owned = query_first(conn, sql, params![top, artifact], |row| Ok(row.get::<_, i64>(0)?))?;
-    if owned.is_some() || !is_older(conn, top)? {
-        return Ok(owned.is_some());
-    }
-    let key = find_key(conn, execution)?.unwrap_or(top);
-    Ok(find_named(conn, key)?.contains(artifact))
-}
-
-/// Returns whether an execution is from before the rows of this table.
-fn is_older(conn: &Connection, key: i64) -> StoreResult<bool> {
-    let sql = "SELECT execution FROM artifact_owners_since";
-    let since: Option<i64> = query_first(conn, sql, [], |row| Ok(row.get(0)?))?;
-    Ok(since.is_some_and(|since| key <= since))
+    Ok(owned.is_some())
 }
 
 /// Returns the number of the execution that an execution is a part of, over all levels, or its own.

@@ -189,7 +189,7 @@ impl Objects for SqliteReader {
 }
 
 /// Returns every string in the inputs and the journal of an execution that has the form of a key.
-pub(super) fn find_named(conn: &Connection, key: i64) -> StoreResult<BTreeSet<String>> {
+fn find_named(conn: &Connection, key: i64) -> StoreResult<BTreeSet<String>> {
     let inputs = query_first(conn, "SELECT inputs FROM executions WHERE key = ?1", [key], |row| {
         Ok(find_keys(row.text(0)?.as_bytes()))
     })?;

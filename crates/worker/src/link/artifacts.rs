@@ -95,7 +95,7 @@ impl Link {
             match tried {
                 Ok(reply) => return Some(reply),
                 Err(RequestError::NoSession) => return Some(ResourceReply::Stale),
-                Err(RequestError::Refused(why)) => return Some(refused(&why)),
+                Err(RequestError::TooLarge(why) | RequestError::Refused(why)) => return Some(refused(&why)),
                 Err(RequestError::Unreachable(why)) => {
                     (self.watch)(LinkNews::Unreachable(why));
                     sleep(again).await;

@@ -28,7 +28,7 @@ pub(super) async fn run(work: Work, mut channels: UnitChannels, mut halt: Halt) 
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
-    if let Err(failed) = check_secrets(&work, &channels.kit).await {
+    if let Err(failed) = resolve_secrets(&work, &channels.kit).await {
         let outcome = Outcome::Failed(*failed);
         return Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }));
     }
@@ -47,13 +47,13 @@ pub(super) async fn run(work: Work, mut channels: UnitChannels, mut halt: Halt) 
     None
 }
 
-/// Opens the secrets that parameters are bound to: an execution without one of them does not begin, and the outputs of all
-/// steps are searched for all of them. Each step opens those that it reads again.
-async fn check_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
+/// Resolves the secrets that parameters are bound to: an execution without one of them does not begin, all steps read the
+/// same values, and the outputs of all steps are searched for all of them. An execution that begins again resolves them again.
+async fn resolve_secrets(work: &Work, kit: &Kit) -> std::result::Result<(), Box<Failure>> {
     let inputs = crate::node::whole(kit, &work.scope.workload).await?;
     let bound = inputs.get(PlanStep::SECRET_NAMES).and_then(Value::as_object);
     for (param, name) in bound.into_iter().flatten() {
-        if let Err(mut failed) = kit.keeper.open(name.as_str().unwrap_or_default()).await {
+        if let Err(mut failed) = kit.keeper.resolve(name.as_str().unwrap_or_default()).await {
             failed.message = format!("parameter `{param}`: {}", failed.message);
             return Err(failed);
         }

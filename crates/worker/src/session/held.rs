@@ -3,7 +3,7 @@
 use super::{Again, CallId, LeaseTimes, Output, Session};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_protocol::{Call, Checkpoint, Outcome, Report, Unit, Verdict, Work};
+use windlass_protocol::{Call, Checkpoint, Failure, Outcome, Report, Unit, Verdict, Work};
 
 #[derive(Debug)]
 pub(super) struct HeldUnit {
@@ -31,9 +31,11 @@ pub(super) enum Phase {
 }
 
 /// Action after the end of stopped work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum StopFollowUp {
     Report,
+    /// The unit could not continue, for this reason.
+    Fail(Box<Failure>),
     /// The lease of the unit is lost, or the worker shuts down.
     Nothing,
 }
@@ -49,9 +51,9 @@ impl HeldUnit {
 
     /// Returns whether the unit still needs its lease.
     fn needs_lease(&self) -> bool {
-        match self.phase {
+        match &self.phase {
             Phase::Queued(_) | Phase::Running | Phase::Checkpointing { .. } => true,
-            Phase::Stopping { then } => then == StopFollowUp::Report,
+            Phase::Stopping { then } => *then != StopFollowUp::Nothing,
             Phase::Reporting { .. } => false,
         }
     }
@@ -141,12 +143,22 @@ impl Session {
         }
     }
 
+    /// Ends a unit whose checkpoint the engine can never accept.
+    pub(super) fn checkpoint_refused(&mut self, unit: Unit, refused: u64, why: Box<Failure>) {
+        let Some(held) = self.held.get_mut(&unit) else { return };
+        if matches!(&held.phase, Phase::Checkpointing { checkpoint, .. } if checkpoint.number == refused) {
+            held.phase = Phase::Stopping { then: StopFollowUp::Fail(why) };
+            self.out.push(Output::Stop { unit, grace_ms: 0 });
+        }
+    }
+
     pub(super) fn ended(&mut self, now: u64, unit: Unit, report: Option<Box<Report>>) {
         let Some(held) = self.held.get(&unit) else { return };
         let lease_from = held.lease_from;
-        let report = match held.phase {
+        let report = match &held.phase {
             Phase::Running | Phase::Checkpointing { .. } => report,
             Phase::Stopping { then: StopFollowUp::Report } => report.or_else(|| Some(stopped(unit))),
+            Phase::Stopping { then: StopFollowUp::Fail(why) } => Some(failed(unit, (**why).clone())),
             Phase::Stopping { then: StopFollowUp::Nothing } => None,
             Phase::Queued(_) | Phase::Reporting { .. } => return,
         };
@@ -168,6 +180,17 @@ impl Session {
     pub(super) fn reported(&mut self, unit: Unit) {
         if let Some(HeldUnit { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
             self.remove(unit);
+        }
+    }
+
+    /// Replaces a report that the engine can never accept by the failure that says why.
+    pub(super) fn report_refused(&mut self, now: u64, unit: Unit, why: Failure) {
+        let Some(held) = self.held.get(&unit) else { return };
+        let (lease_from, Phase::Reporting { report, .. }) = (held.lease_from, &held.phase) else { return };
+        // If even the failure is refused, it is sent again like a report without an answer.
+        let is_replaced = matches!(&report.outcome, Outcome::Failed(sent) if sent.code == why.code);
+        if !is_replaced {
+            self.report(now, failed(unit, why), lease_from);
         }
     }
 
@@ -245,5 +268,13 @@ fn call_report(report: &Report) -> Output {
 }
 
 fn stopped(unit: Unit) -> Box<Report> {
-    Box::new(Report { unit, outcome: Outcome::Stopped, patch: Map::new(), metadata: Map::new() })
+    report_of(unit, Outcome::Stopped)
+}
+
+fn failed(unit: Unit, why: Failure) -> Box<Report> {
+    report_of(unit, Outcome::Failed(why))
+}
+
+fn report_of(unit: Unit, outcome: Outcome) -> Box<Report> {
+    Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() })
 }

@@ -249,7 +249,11 @@ impl Session {
             (CallId::Checkpoint { unit, number }, Reply::Verdict(verdict)) => {
                 self.kept(unit, number, verdict)
             }
+            (CallId::Checkpoint { unit, number }, Reply::Refused(why)) => {
+                self.checkpoint_refused(unit, number, why);
+            }
             (CallId::Report { unit }, Reply::Verdict(_)) => self.reported(unit),
+            (CallId::Report { unit }, Reply::Refused(why)) => self.report_refused(now, unit, *why),
             (
                 CallId::Register { .. }
                 | CallId::Beat { .. }

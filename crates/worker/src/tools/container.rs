@@ -35,6 +35,8 @@ const ENGINES: [&str; 2] = ["docker", "podman"];
 
 /// Exit code of engines for failures of their own: no daemon, no such image, a wrong option.
 const ENGINE_FAILED: i32 = 125;
+/// PATH of programs in images that set none.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Begins of the lines in which engines name a failure.
 const ENGINE_ERRORS: [&str; 3] = ["docker: ", "Error: ", "Error response from daemon: "];
 
@@ -134,13 +136,41 @@ impl Order {
 
 /// Removes a container that its engine still has. Usually there is none, which is not an error.
 pub(super) async fn remove(engine: &str, name: &str) {
+    let _ = timeout(REMOVED_WITHIN, engine_command(engine, &["rm", "--force", name]).status()).await;
+}
+
+/// Creates a command of an engine that does not run a program. It ends when it is dropped.
+fn engine_command(engine: &str, args: &[&str]) -> Command {
     let mut command = Command::new(engine);
-    command.args(["rm", "--force", name]).kill_on_drop(true);
+    command.args(args).kill_on_drop(true);
     for variable in withheld_variables() {
         command.env_remove(variable);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _ = timeout(REMOVED_WITHIN, command.status()).await;
+    command
+}
+
+/// Returns the PATH of an image, which is pulled if the engine does not have it. Returns None if the engine cannot tell, for a
+/// reason that it reports when it runs the image.
+pub(super) async fn find_path(engine: &str, image: &str) -> Option<String> {
+    if let Some(path) = inspect_path(engine, image).await {
+        return Some(path);
+    }
+    let pulled = output(engine, &["pull", "--quiet", image]).await?;
+    // An image of a layout has no name, only the id that the engine prints last.
+    inspect_path(engine, pulled.lines().last()?.trim()).await
+}
+
+async fn inspect_path(engine: &str, image: &str) -> Option<String> {
+    let found = output(engine, &["image", "inspect", "--format", "{{json .Config.Env}}", image]).await?;
+    let variables: Option<Vec<String>> = serde_json::from_str(&found).ok()?;
+    let path = variables.iter().flatten().find_map(|variable| variable.strip_prefix("PATH="));
+    Some(path.unwrap_or(DEFAULT_PATH).to_owned())
+}
+
+async fn output(engine: &str, args: &[&str]) -> Option<String> {
+    let ended = engine_command(engine, args).stdout(Stdio::piped()).output().await.ok()?;
+    ended.status.success().then(|| String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
 /// Returns the name, which is the same on all attempts of a step-run, so that an attempt removes the container of an

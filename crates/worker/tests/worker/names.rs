@@ -22,6 +22,7 @@ pub fn output(output: &Output) -> String {
             (CallId::Report { .. }, Call::Report(report)) => {
                 let outcome = match &report.outcome {
                     windlass_protocol::Outcome::Done { output } => format!("done {output}"),
+                    windlass_protocol::Outcome::Failed(failure) => format!("failed {}", failure.code),
                     other => format!("{other:?}").to_lowercase(),
                 };
                 format!("report {} {outcome}", unit(report.unit))

@@ -4,8 +4,8 @@ use crate::names;
 use serde_json::{Map, json};
 use std::sync::Arc;
 use windlass_protocol::{
-    LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Registered, Reply, Report, Scope, SessionId,
-    Unit, Verdict, Work,
+    Failure, LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Registered, Reply, Report, Scope,
+    SessionId, Unit, Verdict, Work,
 };
 use windlass_worker::session::*;
 
@@ -201,6 +201,39 @@ fn work_continues_when_its_checkpoint_is_stored() {
     says(&mut session, 1004, kept(2, Verdict::Accepted), &[]);
     says(&mut session, 1005, kept(3, Verdict::Stale), &["stop 1.5 0"]);
     says(&mut session, 1006, gone(A), &[]);
+    assert_eq!(session.holds().count(), 0);
+}
+
+fn refused(to: CallId, code: &str) -> Input {
+    Input::Replied { to, reply: Reply::Refused(Box::new(Failure::of_code(code, "it is too large"))) }
+}
+
+#[test]
+fn a_report_that_can_never_be_accepted_is_replaced_by_a_failure_once() {
+    let mut session = open();
+    let too_large = || refused(CallId::Report { unit: A }, "RESULT_TOO_LARGE");
+    says(&mut session, 0, run(A), &["start 1.5"]);
+    says(&mut session, 1, too_large(), &[]);
+    says(&mut session, 2, done(A), &["report 1.5 done 1"]);
+    says(&mut session, 3, too_large(), &["report 1.5 failed RESULT_TOO_LARGE"]);
+    // The replaced report was sent twice, or the failure is refused, too: it is repeated, and not at once.
+    says(&mut session, 4, too_large(), &[]);
+    says(&mut session, 1_003, Input::Tick, &["report 1.5 failed RESULT_TOO_LARGE"]);
+    says(&mut session, 1_004, answered(A, Verdict::Accepted), &[]);
+    assert_eq!(session.holds().count(), 0);
+}
+
+#[test]
+fn work_whose_checkpoint_can_never_be_accepted_is_stopped_and_fails() {
+    let mut session = open();
+    let too_large = |number| refused(CallId::Checkpoint { unit: A, number }, "RESULT_TOO_LARGE");
+    says(&mut session, 0, run(A), &["start 1.5"]);
+    let reached = Input::Reached { unit: A, cursor: Arc::new(json!(1)) };
+    says(&mut session, 1, reached, &["checkpoint#2 1.5 1"]);
+    says(&mut session, 2, too_large(1), &[]);
+    says(&mut session, 3, too_large(2), &["stop 1.5 0"]);
+    says(&mut session, 4, gone(A), &["report 1.5 failed RESULT_TOO_LARGE"]);
+    says(&mut session, 5, answered(A, Verdict::Accepted), &[]);
     assert_eq!(session.holds().count(), 0);
 }
 

@@ -9,12 +9,12 @@ use crate::ids;
 use crate::journal_pages::{JournalCursor, PageRead};
 use crate::loaded::ReadError;
 use crate::problem::Problem;
+use crate::routes::long_poll::{LongPoll, PolledAnswer};
 use crate::routes::paging::{Paged, Pagination};
-use crate::routes::shared::{Refusals, wait_until};
+use crate::routes::shared::Refusals;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tokio::time::Instant;
 use utoipa::ToSchema;
 use windlass_kernel::Net;
 use windlass_views::{EventProjection, PublicEvent};
@@ -54,12 +54,11 @@ pub(crate) async fn events(
     app.answers.admit(&caller.tenant).await?;
     let (id, limit) = (ids::execution(&id)?, LIST.limit(asked.limit)?);
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let (follows, until) = (asked.wait_ms.is_some(), wait_until(asked.wait_ms)?);
-    let (readers, follow) = (app.readers.of(&caller.tenant), app.hub.follow(id));
-    loop {
-        let changed = follow.next();
+    let (follows, poll) = (asked.wait_ms.is_some(), LongPoll::begin(asked.wait_ms)?);
+    let readers = app.readers.of(&caller.tenant);
+    let read = || {
         let (caller, answers, histories) = (caller.clone(), app.answers.clone(), app.histories.clone());
-        let read = readers.read_in_slices(None, move |reader, reading: &mut Option<Reading>, slice| {
+        readers.read_in_slices(None, move |reader, reading: &mut Option<Reading>, slice| {
             if reading.is_none() {
                 let digest = stored_of(reader, &caller, id)?.state.head.net;
                 let net = histories.net(reader, digest)?.ok_or(ReadError::NoNet(id))?;
@@ -81,18 +80,10 @@ pub(crate) async fn events(
             if let Some(Reading { page, .. }) = reading.take().filter(|_| follows && next.is_none()) {
                 histories.events.store_end(page);
             }
-            Ok::<_, Problem>(Some((answer, has_news)))
-        });
-        let (answer, has_news) = read.await?;
-        if has_news || Instant::now() >= until {
-            return Ok(answer);
-        }
-        tokio::select! {
-            () = changed => {}
-            () = tokio::time::sleep_until(until) => {}
-            () = app.stopped() => return Ok(answer),
-        }
-    }
+            Ok::<_, Problem>(Some(PolledAnswer { answer, has_news }))
+        })
+    };
+    poll.read_news(&app, id, read).await
 }
 
 /// A page that is being read.

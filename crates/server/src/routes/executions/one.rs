@@ -10,14 +10,14 @@ use crate::ids;
 use crate::loaded::LoadedExecution;
 use crate::people::show_tokens;
 use crate::problem::Problem;
-use crate::routes::shared::{Refusals, wait_until};
+use crate::routes::long_poll::{LongPoll, PolledAnswer};
+use crate::routes::shared::Refusals;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tokio::time::Instant;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
 use windlass_store::WorkflowId;
@@ -130,21 +130,13 @@ pub(crate) async fn status(
     Path(id): Path<String>,
     Params(asked): Params<StatusQuery>,
 ) -> Result<Json<Standing>, Problem> {
-    let until = wait_until(asked.wait_ms)?;
-    let follow = app.hub.follow(ids::execution(&id)?);
-    loop {
-        let changed = follow.next();
+    let poll = LongPoll::begin(asked.wait_ms)?;
+    let read = || async {
         let standing = standing(&app, &caller, &id).await?;
-        let rests = standing.status.is_ended() || standing.status == ExecutionStatus::Paused;
-        if rests || Instant::now() >= until {
-            return Ok(Json(standing));
-        }
-        tokio::select! {
-            () = changed => {}
-            () = tokio::time::sleep_until(until) => {}
-            () = app.stopped() => return Ok(Json(standing)),
-        }
-    }
+        let has_news = standing.status.is_ended() || standing.status == ExecutionStatus::Paused;
+        Ok(PolledAnswer { answer: Json(standing), has_news })
+    };
+    poll.read_news(&app, ids::execution(&id)?, read).await
 }
 
 async fn standing(app: &Arc<App>, caller: &Caller, id: &str) -> Result<Standing, Problem> {

@@ -14,13 +14,13 @@ use crate::journal_pages::{JournalCursor, PageRead};
 use crate::loaded::ReadError;
 use crate::problem::Problem;
 use crate::readers::Slice;
+use crate::routes::long_poll::{LongPoll, PolledAnswer};
 use crate::routes::paging::Paged;
-use crate::routes::shared::{Refusals, wait_until};
+use crate::routes::shared::Refusals;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
-use tokio::time::Instant;
 use utoipa::IntoParams;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_store::{PageBounds, Position, Reader, StoreError, Stored, StoredLog};
@@ -58,33 +58,24 @@ pub(crate) async fn progress(
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
-    let until = wait_until(asked.wait_ms)?;
+    let poll = LongPoll::begin(asked.wait_ms)?;
     let from = LIST.place(asked.cursor.as_deref(), ProgressCursor::parse)?;
-    let follow = app.hub.follow(id);
     let readers = app.readers.of(&caller.tenant);
-    loop {
-        let changed = follow.next();
+    let read = || {
         let (caller, answers, histories) = (caller.clone(), app.answers.clone(), app.histories.clone());
-        let read = readers.read_in_slices(None, move |reader, reading: &mut Option<Reading>, slice| {
+        readers.read_in_slices(None, move |reader, reading: &mut Option<Reading>, slice| {
             if reading.is_none() {
                 let stored = stored_of(reader, &caller, id)?;
                 *reading = Some(Reading::begin(reader, &histories, stored, from)?);
             }
             let read = reading.as_mut().map_or(Ok(None), |reading| reading.read(reader, &histories, slice));
-            let answer =
-                |(page, has_news)| Ok::<_, Problem>((answers.json(&caller.tenant, &page)?, has_news));
-            read?.map(answer).transpose()
-        });
-        let (answer, has_news) = read.await?;
-        if has_news || Instant::now() >= until {
-            return Ok(answer);
-        }
-        tokio::select! {
-            () = changed => {}
-            () = tokio::time::sleep_until(until) => {}
-            () = app.stopped() => return Ok(answer),
-        }
-    }
+            let polled = |(page, has_news)| {
+                Ok::<_, Problem>(PolledAnswer { answer: answers.json(&caller.tenant, &page)?, has_news })
+            };
+            read?.map(polled).transpose()
+        })
+    };
+    poll.read_news(&app, id, read).await
 }
 
 /// Position of a page: in the journal, and after a chunk of the log.

@@ -17,7 +17,8 @@ use windlass_protocol::{Failure, codes};
 /// credentials and its state in the HOME of the worker, and has the PATH of the worker. All are paths, and no secrets.
 const INSIDE_ONLY: [&str; 2] = ["HOME", "TMPDIR"];
 
-/// Puts the bin dir of the execution in front of the image's own PATH, then runs the command.
+/// Puts the bin dir of the execution in front of the image's own PATH, then runs the command. The command of an image itself
+/// gets the whole PATH as a variable, because the image may have no shell.
 const WITH_BIN_DIR: &str = "PATH=\"$SIGNADOT_PLAN_EXECUTION_BINDIR:$PATH\"; export PATH; exec \"$@\"";
 
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl Image {
         place: &StepPlace,
         env: &BTreeMap<String, String>,
         cx: &ToolContext,
-        halt: Halt,
+        mut halt: Halt,
     ) -> Result<Value, Box<Failure>> {
         if self.name.is_empty() || self.name.starts_with('-') || self.name.contains(char::is_whitespace) {
             return Err(invalid(format!(
@@ -66,23 +67,30 @@ impl Image {
         container::remove(engine, &name).await;
         let mut passed = env.clone();
         passed.remove("PATH");
-        let inside: Vec<(&str, String)> =
+        let mut inside: Vec<(&str, String)> =
             INSIDE_ONLY.iter().filter_map(|name| Some((*name, passed.remove(*name)?))).collect();
+        let reference = self.reference(layout.as_deref());
+        if self.command.is_none() {
+            let path = tokio::select! {
+                path = container::find_path(engine, &reference) => path,
+                _ = halt.requested() => None,
+            };
+            inside.extend(path.map(|path| ("PATH", format!("{}:{path}", place.bin().display()))));
+        }
         let own = cx.names.iter().map(|(name, _)| *name);
-        let words = self.words(
-            engine,
-            &name,
-            place,
-            &inside,
-            passed.keys().map(String::as_str).chain(own),
-            layout.as_deref(),
-        );
+        let variables = passed.keys().map(String::as_str).chain(own);
+        let words = self.words(engine, &name, place, &inside, variables, reference);
         let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
         let ended = place.program(argv, &passed).run(cx, halt.clone()).await;
         if halt.is_requested() {
             container::remove(engine, &name).await;
         }
         container::read_result(engine, ended?)
+    }
+
+    /// Returns what the engine runs: an image by its name, or a layout of the cache.
+    fn reference(&self, layout: Option<&Path>) -> String {
+        layout.map_or_else(|| self.name.clone(), |layout| format!("oci:{}", layout.display()))
     }
 
     /// Returns the command line. Of variables it has only the paths in `inside` as values, because other users can see it.
@@ -93,7 +101,7 @@ impl Image {
         place: &StepPlace,
         inside: &[(&str, String)],
         variables: impl Iterator<Item = &'n str>,
-        layout: Option<&Path>,
+        reference: String,
     ) -> Vec<String> {
         let mut words: Vec<String> =
             [engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
@@ -122,10 +130,7 @@ impl Image {
         if self.command.is_some() {
             words.extend(["--entrypoint", "sh"].map(str::to_owned));
         }
-        words.push(match layout {
-            Some(layout) => format!("oci:{}", layout.display()),
-            None => self.name.clone(),
-        });
+        words.push(reference);
         if let Some(command) = &self.command {
             words.extend(["-c", WITH_BIN_DIR, "sh"].map(str::to_owned));
             words.extend(command.iter().cloned());
@@ -160,7 +165,7 @@ mod tests {
         let image = Image { name: format!("tools@sha256:{digest}"), command: Some(script_command("id")) };
         let home = [("HOME", "/w/home".to_owned())];
         let words = |engine: &str, layout: Option<&Path>| {
-            image.words(engine, "c1", &place, &home, ["TOKEN"].into_iter(), layout)
+            image.words(engine, "c1", &place, &home, ["TOKEN"].into_iter(), image.reference(layout))
         };
         let line = words("docker", None).join(" ");
         let scratch = at("run/scratch").display().to_string();
@@ -182,7 +187,9 @@ mod tests {
         assert_eq!(cached(&place.cache, &image.name).as_deref(), Some(&*layout));
         assert!(words("podman", Some(&layout)).contains(&format!("oci:{}", layout.display())));
         let own = Image { name: "nginx:1".to_owned(), command: None };
-        let line = own.words("podman", "c1", &place, &[], std::iter::empty(), None);
-        assert_eq!(line.last().map(String::as_str), Some("nginx:1"));
+        let path = [("PATH", "/run/bin:/image/bin".to_owned())];
+        let line =
+            own.words("podman", "c1", &place, &path, std::iter::empty(), own.reference(None)).join(" ");
+        assert!(line.contains(" --env PATH=/run/bin:/image/bin ") && line.ends_with(" nginx:1"), "{line}");
     }
 }

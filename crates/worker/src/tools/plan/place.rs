@@ -78,7 +78,7 @@ impl StepPlace {
         Ok(StepPlace { scratch, dir, cache, folders, is_kept })
     }
 
-    fn bin(&self) -> PathBuf {
+    pub(super) fn bin(&self) -> PathBuf {
         self.scratch.join("bin")
     }
 
