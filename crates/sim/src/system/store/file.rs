@@ -6,6 +6,7 @@ use crate::rng::Rng;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Applied, Artifacts, Store, StoreError, Write};
@@ -18,13 +19,24 @@ pub struct FileStore {
     open: Sqlite,
 }
 
+/// An empty store, created once: the statements of its schema take as long as a simulated system.
+static EMPTY: LazyLock<Result<Vec<u8>, StoreError>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().map_err(broken)?;
+    let store = place(folder.path(), 0);
+    // Closed, so that nothing is left in its log.
+    drop(Sqlite::open(&store)?);
+    std::fs::read(&store).map_err(broken)
+});
+
 impl FileStore {
     pub fn new() -> Result<FileStore, StoreError> {
         // Crashes are made by copying, so nothing is gained from a disk that is slow to sync.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let folder = folder.map_err(broken)?;
-        let open = Sqlite::open(&place(folder.path(), 0))?;
+        let first = place(folder.path(), 0);
+        std::fs::write(&first, EMPTY.as_ref().map_err(Clone::clone)?).map_err(broken)?;
+        let open = Sqlite::open(&first)?;
         Ok(FileStore { folder, copy: 0, open })
     }
 
