@@ -400,6 +400,61 @@ steps:
 }
 
 #[test]
+fn pln_15_a_condition_has_predicates_over_the_items_of_a_list() {
+    let place = planning(
+        r#"
+params: [{name: least, schema: {type: integer}, default: 500}, {name: codes, schema: {}, default: [200, 503]}]
+steps:
+- {id: look, action: {script: "echo '[{\"name\": \"web\", \"ready\": true}, {\"name\": \"db\", \"ready\": false}]' > outputs/pods.json", outputs: [{name: pods, schema: {type: array}}]}}
+- {id: alert, action: {script: "true", params: [{name: codes, schema: {}}, {name: least, schema: {}}]}, args: {refs: {codes: params.codes, least: params.least}}, condition: "any(codes, {# >= least})"}
+- {id: calm, action: {script: "true", params: [{name: codes, schema: {}}]}, args: {refs: {codes: params.codes}}, condition: "all(codes, # in 200..299) or len(filter(codes, # == 404)) == 1"}
+- {id: restart, action: {script: "true", params: [{name: pods, schema: {}}]}, args: {refs: {pods: steps.look.outputs.pods}}, condition: "map(filter(pods, not .ready), {.name}) == ['db'] and one(pods, {.ready}) and count(pods, .ready) == 1"}
+- {id: judge, action: check, extraInputs: [{name: pods, schema: {}}, {name: names, schema: {}}], args: {values: {expression: "all(names, {any(pods, {.name == 'web'}) and # != ''})", names: [web]}, refs: {pods: steps.look.outputs.pods}}}
+output: {result: steps.judge.outputs.result}
+"#,
+    );
+    let run = ran(&place, &[], 0);
+    assert_eq!(
+        phases(&run),
+        "look completed, alert completed, calm skipped, restart completed, judge completed"
+    );
+    assert_eq!(run["outputs"]["result"], json!({ "check": "check" }));
+    let run = ran(&place, &["--input", "codes=[201, 404]"], 0);
+    assert_eq!(
+        phases(&run),
+        "look completed, alert skipped, calm completed, restart completed, judge completed"
+    );
+    let error = |input: &str| {
+        let run = ran(&place, &["--input", input], 1);
+        find(&run, "alert")["error"].as_str().expect("an error").to_owned()
+    };
+    assert!(error("codes=null").contains("`any` needs a list, not nil: test first that the value is there"));
+    assert!(error("codes=[1, \"x\"]").contains("not a text and a number"));
+    let many = json!(vec![1; 20_000]).to_string();
+    assert!(error(&format!("codes={many}")).contains("takes too long (limit: 50000 instructions)"));
+}
+
+#[test]
+fn a_predicate_that_cannot_be_evaluated_is_refused_with_its_place() {
+    let place = planning("");
+    let bad = |condition: &str| {
+        let plan = format!(
+            "steps:\n- id: a\n  action: {{script: 'true', params: [{{name: n}}]}}\n  condition: {condition}\n"
+        );
+        place.write("bad.yaml", &plan);
+        place.windlass(&["validate", "bad.yaml"]).expect(2).err
+    };
+    let found = bad("any(n, {# > 1) and true");
+    assert!(found.contains("expected `}`, found `)`") && found.contains("bad.yaml:4:27"), "{found}");
+    let found = bad("len(n) in 1..1_000_000_000");
+    assert!(found.contains("has more than 10000 numbers") && found.contains("bad.yaml:4:25"), "{found}");
+    let nested = format!("{}true{}", "any(n, {".repeat(5), "})".repeat(5));
+    assert!(bad(&nested).contains("`any` is nested in more than 4 predicates"));
+    assert!(bad("filter(n, {# > 1})").contains("the expression is a list, and a condition is true or false"));
+    assert!(bad("'n == # and true'").contains("`#` is the item of a predicate"));
+}
+
+#[test]
 fn pln_05_pln_29_bad_inputs_are_refused_before_anything_runs() {
     let place = planning(
         "params: [{name: n, required: true, schema: {type: integer}}]\nsteps:\n- {id: a, action: {script: 'touch ran', params: [{name: n}]}, args: {refs: {n: params.n}}}\n",

@@ -144,6 +144,7 @@ fn predicates_are_evaluated_for_each_item_of_a_list() {
         "filter(map(1..4, # * 2), # > 4) == [6, 8]",
         "(ok ? filter(tags, # == 'a') : tags) == ['a']",
         "ok or all(nothing, # > 1)",
+        "all([{codes: [500, 204]}], {any(.codes, {# in 200..299})}) and count([{ready: true}], {not .ready}) == 0",
         "any(1..3, # == 1 or # > 'a')",
     ] {
         assert_eq!(eval(source), Ok(json!(true)), "{source}: {:?}", translate(source));
