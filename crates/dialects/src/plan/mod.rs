@@ -22,6 +22,7 @@ pub use registry::{
     ActionDocument, ActionLookup, ActionRef, NoActions, RegisteredAction, is_builtin_action, parse_action,
 };
 
+pub use view::step_counts;
 use crate::adapters::{Adapters, Outside};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::document;
