@@ -2,7 +2,8 @@
 
 use super::super::language::ACTION;
 use super::super::model::{Action, ActionBody, Field};
-use super::super::registry::{ActionLookup, ActionRef, hydrate};
+use super::super::registry::{ActionLookup, ActionRef, RegisteredAction, hydrate};
+use super::claim::check_claim;
 use super::field::{self, built_in};
 use super::{NAME_MAX, TEXT_MAX, given};
 use crate::bounded::TIMEOUT_MAX_MS;
@@ -38,7 +39,8 @@ pub(super) fn action_of(
         return named(&wanted, node, &what, lookup, reader);
     }
     if BODY.iter().any(|key| given(node, key).is_some()) {
-        return action_document(node, &what, reader).map(|(_, action)| action).unwrap_or_default();
+        let Some((_, written)) = action_document(node, &what, reader) else { return Action::default() };
+        return check_claim(written, node, &what, lookup, reader);
     }
     by_keys(node, &what, lookup, reader)
 }
@@ -73,7 +75,18 @@ fn named(
         }
         return built_in_action(builtin);
     }
-    let registered = match lookup.find_action(wanted) {
+    resolve(wanted, lookup.find_action(wanted), node, what, reader)
+}
+
+/// Returns the action that a lookup has found, if plans can be made with it.
+pub(super) fn resolve(
+    wanted: &ActionRef,
+    found: Result<RegisteredAction, Vec<String>>,
+    node: &Node,
+    what: &str,
+    reader: &mut Reader<'_, '_>,
+) -> Action {
+    let registered = match found {
         Ok(registered) => registered,
         Err(known) => {
             let revision =
@@ -103,7 +116,7 @@ fn named(
     })
 }
 
-fn built_in_action(builtin: BuiltinAction) -> Action {
+pub(super) fn built_in_action(builtin: BuiltinAction) -> Action {
     let (params, outputs) = builtin_fields(builtin);
     let (name, revision) = (Some(builtin.name().to_owned()), Some(1));
     Action { name, revision, params, outputs, body: ActionBody::Builtin(builtin), ..Action::default() }
