@@ -608,6 +608,36 @@ fn a_step_that_takes_longer_than_its_timeout_fails_with_what_it_wrote() {
 }
 
 #[test]
+fn a_timeout_may_be_the_value_of_an_input() {
+    let place = planning(
+        r#"
+params: [{name: limit}]
+steps:
+- {id: plan, action: {script: "echo '{\"most\": \"300ms\"}' > outputs/times.json", outputs: [{name: times, schema: {type: object}}]}}
+- {id: slow, action: {script: "echo begun; sleep 600", params: [{name: most}], timeout: {input: most}}, args: {refs: {most: steps.plan.outputs.times.most}}}
+- {id: given, action: {script: "sleep 600", params: [{name: most}], timeout: {input: most}}, args: {refs: {most: params.limit}}}
+- {id: written, action: {script: "sleep 600", params: [{name: most, schema: {type: number}}], timeout: {input: most}}, args: {values: {most: 0.2}}}
+- {id: usual, action: {script: "true", params: [{name: most}], timeout: {input: most}}}
+"#,
+    );
+    let run = ran(&place, &["--input", "limit= 100ms "], 1);
+    assert_eq!(phases(&run), "plan completed, slow failed, given failed, written failed, usual completed");
+    let error = |run: &Value, id: &str| find(run, id)["error"].as_str().expect("an error").to_owned();
+    for (id, limit) in [("slow", "300"), ("given", "100"), ("written", "200")] {
+        let expected = format!("step `{id}` took longer than its timeout of {limit} ms and was stopped");
+        assert!(error(&run, id).contains(&expected), "{}", error(&run, id));
+    }
+    assert_eq!(find(&run, "slow")["logs"][0], json!({ "stream": "stdout", "value": "begun\n" }));
+    for bad in ["soon", "0", "400d", "-1"] {
+        let run = ran(&place, &["--input", &format!("limit={bad}")], 1);
+        let expected = format!(
+            "the input `most` is the timeout of the step, and `{bad}` is not a duration: write seconds"
+        );
+        assert!(error(&run, "given").contains(&expected), "{}", error(&run, "given"));
+    }
+}
+
+#[test]
 fn built_in_actions_send_requests_and_check_values() {
     let receiver = receiver::Receiver::new();
     let place = planning(&format!(

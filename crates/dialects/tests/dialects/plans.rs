@@ -216,6 +216,16 @@ fn an_action_in_place_is_compared_with_the_one_that_it_claims_to_be() {
 }
 
 #[test]
+fn a_timeout_that_is_an_input_is_a_part_of_the_plan() {
+    let text = "steps: [{id: a, action: {script: 'true', params: [{name: most}], timeout: {input: most}}, args: {values: {most: 5m}}}]";
+    assert_eq!(read(text).spec["steps"][0]["action"]["timeout"], json!({ "input": "most" }));
+    assert_eq!(read(&read(text).text()).id, read(text).id);
+    let net = net(text);
+    assert_eq!(described(step(&net, "a")).timeout_input.as_deref(), Some("most"));
+    assert_eq!(step(&net, "a").timeout_ms, Some(365 * 86_400_000), "the worker knows the value");
+}
+
+#[test]
 fn documents_of_actions_are_checked_by_themselves() {
     let document = parse_action(DEPLOY).expect("an action");
     assert_eq!(
