@@ -79,6 +79,15 @@ impl Compiled {
         self.net.is_some()
     }
 
+    /// Returns the definition as one that is refused for other reasons than its text alone shows, if there are any.
+    #[must_use]
+    pub fn refused_for(self, reasons: Vec<Diagnostic>) -> Compiled {
+        if reasons.is_empty() {
+            return self;
+        }
+        Compiled { net: None, diagnostics: reasons, ..self }
+    }
+
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error())
     }

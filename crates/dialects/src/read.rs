@@ -7,6 +7,7 @@ use crate::names;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::Read;
+use windlass_protocol::DURATION_FORM;
 pub(crate) use windlass_protocol::{ToolField as Key, field as key};
 use windlass_secrets::Marks;
 
@@ -151,17 +152,14 @@ impl Reader<'_, '_> {
     /// Reads `30`, `"30s"`, `"500ms"`, `"2m"` or `"1h"`; a bare number is seconds.
     pub(crate) fn duration_ms(&mut self, node: &Node, what: &str) -> Option<u64> {
         let found = match &node.kind {
-            Kind::Number(number) => number.as_f64().map(|seconds| seconds * 1_000.0),
-            Kind::Text(text) => duration(text.trim()),
+            Kind::Number(_) | Kind::Text(_) => windlass_protocol::duration_ms(&node.json()),
             _ => None,
         };
-        let found = found.filter(|ms| (0.0..=DURATION_MAX_MS).contains(ms));
         if found.is_none() {
-            let hint = "write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days"
-                .to_owned();
-            self.problems.add("E0101", &first_line(node), format!("{what} is not a duration"), Some(hint));
+            let hint = Some(DURATION_FORM.to_owned());
+            self.problems.add("E0101", &first_line(node), format!("{what} is not a duration"), hint);
         }
-        found.map(|ms| ms as u64)
+        found
     }
 
     /// Reads one of several words.
@@ -239,22 +237,6 @@ impl Reader<'_, '_> {
         }
         Some(&first.value)
     }
-}
-
-const DURATION_MAX_MS: f64 = 365.0 * 86_400_000.0;
-
-fn duration(text: &str) -> Option<f64> {
-    let units = [
-        ("ms", 1.0),
-        ("s", 1_000.0),
-        ("m", 60_000.0),
-        ("h", 3_600_000.0),
-        ("d", 86_400_000.0),
-        ("", 1_000.0),
-    ];
-    units
-        .iter()
-        .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim_end().parse::<f64>().ok().map(|n| n * ms))
 }
 
 fn type_hint(node: &Node, wanted: &str) -> Option<String> {

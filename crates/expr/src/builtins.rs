@@ -13,7 +13,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, literals, numbers, operators, pattern, satisfying, strict, texts, time};
+use crate::{each, encoded, literals, numbers, operators, pattern, satisfying, strict, texts, time};
 
 /// Environment that every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -66,7 +66,10 @@ impl Builtins {
         env.add_function("namespace", charge_calls(Cost::Items(64), functions::namespace));
         env.add_function("dict", charge_calls(Cost::Items(64), functions::dict));
         operators::register(&mut env);
-        let mut builtins = Builtins { env, filters: BTreeSet::new(), tests: BTreeSet::new() };
+        each::register(&mut env);
+        // `guarded` prints this filter as another one, with its expression as a text.
+        let filters = BTreeSet::from([each::EACH]);
+        let mut builtins = Builtins { env, filters, tests: BTreeSet::new() };
         builtins.text_filters();
         builtins.list_filters();
         builtins.value_filters();
@@ -151,6 +154,7 @@ impl Builtins {
         self.filter("min", Cost::Walk, filters::min);
         self.filter("round", Cost::Free, filters::round);
         self.filter("strict_order", Cost::Walk, strict::order);
+        self.filter("strict_range", Cost::Free, strict::range);
         self.filter("strict_remainder", Cost::Walk, strict::remainder);
         self.filter("sum", Cost::Sum, filters::sum);
     }

@@ -5,6 +5,7 @@
 mod builtins;
 mod convert;
 mod cost;
+mod each;
 mod encoded;
 mod error;
 mod expr;

@@ -3,6 +3,7 @@
 //! | grows | bounded by |
 //! |---|---|
 //! | instructions, loops, list and map literals | fuel (minijinja counts instructions) |
+//! | expressions for each item of a list (`each`) | fuel that all of them share, and their nesting |
 //! | text and lists made by operators, filters, functions, methods, output and captures | bytes, charged before they are made |
 //! | comparing, searching, sorting, hashing | steps, charged by the size of the operands |
 //! | nesting of values (native stack), parts shared many times | depth and text of a new list or map, checked when it is made |

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 
+use crate::each::EACH;
 use crate::time::NOW;
 
 /// A name that an expression reads: a root, and the first key below it if the text determines it.
@@ -72,7 +73,9 @@ impl ReadSearch {
             }
             Expr::Filter(filter) => {
                 self.exprs(&filter.expr);
-                self.args(&filter.args);
+                // The expression for each item reads the item and the arguments that follow it.
+                let of_items = if filter.name == EACH { 2 } else { 0 };
+                self.args(filter.args.get(of_items..).unwrap_or_default());
             }
             Expr::Test(test) => {
                 self.expr(&test.expr);

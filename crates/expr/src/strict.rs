@@ -6,7 +6,10 @@ use std::cmp::Ordering;
 use minijinja::value::ValueKind;
 use minijinja::{Error, Value as Jinja};
 
-use crate::limits::failed;
+use crate::limits::{ITEM_BYTES, charge, failed};
+
+/// Maximum number of items of a range. The fuel of an evaluation does not last for more.
+pub(crate) const RANGE_ITEMS_MAX: i64 = 10_000;
 
 /// Returns -1, 0 or 1: the order of two numbers or two texts. `operator` is the comparison for a message.
 pub(crate) fn order(left: &Jinja, right: &Jinja, operator: &str) -> Result<i64, Error> {
@@ -74,12 +77,42 @@ pub(crate) fn remainder(left: &Jinja, right: &Jinja) -> Result<Jinja, Error> {
     if right == 0.0 { Err(failed("`%` divides by zero")) } else { Ok(Jinja::from(left % right)) }
 }
 
+/// Returns the whole numbers from one to another, with both; none if the first is greater.
+pub(crate) fn range(from: &Jinja, to: &Jinja) -> Result<Jinja, Error> {
+    let bound = |value: &Jinja| i64::try_from(value.clone()).ok().filter(|_| is_number(value));
+    let (Some(from), Some(to)) = (bound(from), bound(to)) else {
+        let shown = |value: &Jinja| match is_number(value) {
+            true => value.to_string(),
+            false => noun(value).to_owned(),
+        };
+        return Err(failed(no_range(&shown(from), &shown(to))));
+    };
+    if let Some(message) = range_problem(from, to) {
+        return Err(failed(message));
+    }
+    let count = usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0);
+    charge(count.saturating_mul(ITEM_BYTES))?;
+    Ok((from..=to).map(Jinja::from).collect())
+}
+
+/// Describes a range between values that are no whole numbers.
+pub(crate) fn no_range(from: &str, to: &str) -> String {
+    format!("`..` counts from a whole number to another, not from {from} to {to}")
+}
+
+/// Returns the message for a range that is too long.
+pub(crate) fn range_problem(from: i64, to: i64) -> Option<String> {
+    (to.saturating_sub(from) >= RANGE_ITEMS_MAX).then(|| {
+        format!("`{from}..{to}` has more than {RANGE_ITEMS_MAX} numbers: compare with its ends instead")
+    })
+}
+
 fn is_number(value: &Jinja) -> bool {
     value.kind() == ValueKind::Number
 }
 
 /// Returns the kind of a value for a message.
-fn noun(value: &Jinja) -> &'static str {
+pub(crate) fn noun(value: &Jinja) -> &'static str {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => "nil",
         ValueKind::Bool => "true or false",

@@ -25,7 +25,8 @@ const POSTFIXES: &str = "|list  |length  |upper  |string  |tojson  |join('-')  |
     |urlencode  |e  |abs  |round(1)  |min  |max  |select('string')  |zip([1, 2])  |slice(2)  |dictsort  |format(1, 2)  |bool  \
     |lines  .x  .upper()  .items()  .get('x', 1)  .split()  .count(1)  .keys()  .join([1, 2])  .strip()  .startswith('a')  \
     .format(1)  [0]  [-1]  [ctx.x]  [1:]  [:2]  [::2]  ['x']   is defined   is string   is not none   is even   is eq 1  \
-     is in [1, 'a']   is mapping";
+     is in [1, 'a']   is mapping  |strict_each('map', it)  \
+    |strict_each('filter', it is string)  |strict_each('any', it == [1]|strict_each('map', it))";
 
 /// Filters that return lists here and lazy values in minijinja, which compare differently. So do `+` and `*` of lists.
 const LAZY: &str = "[1:]  [:2]  [::2]  |items  |zip  |reverse  .items()  .keys()  |map  |batch";

@@ -86,6 +86,12 @@ fn names_bound_inside_are_not_reads() {
 }
 
 #[test]
+fn an_expression_for_each_item_reads_what_is_passed_to_it() {
+    check("ctx.rows|strict_each('any', it.id > least, least=ctx.n)", "ctx.n ctx.rows");
+    check("ctx.rows|strict_each('any', o|strict_each('all', it > p, p=p), p=p, o=ctx.o)", "ctx.o ctx.rows p");
+}
+
+#[test]
 fn a_name_is_read_until_it_is_bound() {
     check("{% set ctx = ctx.x %}{{ ctx.y }}", "ctx.x");
     check("{{ a.b }}{% set a = 1 %}{{ a.c }}", "a.b");

@@ -34,6 +34,7 @@ fn speed_of_usual_expressions() {
         "outcome.status == 'error' and outcome.error.retryable",
         "outcome.http.status in [500, 502, 503]",
         "ctx.small|length > 2",
+        "ctx.small|strict_each('any', it > 2)",
         "ctx.s|upper",
         "id-{{ ctx.x }}-{{ ctx.y }}",
     ] {

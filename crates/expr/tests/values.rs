@@ -273,6 +273,42 @@ fn filters_methods_and_tests_work() {
 }
 
 #[test]
+fn an_expression_is_evaluated_for_each_item() {
+    check("ctx.rows|strict_each('any', it.id > least, least=ctx.n - 2)", json!(true));
+    check("ctx.rows|strict_each('filter', it.tag == tag, tag='a')|map(attribute='id')|list", json!([1, 3]));
+    check("ctx.list|strict_each('map', {'n': it ~ \"\\\"'\"})|first", json!({ "n": "3\"'" }));
+    check(
+        "[[1, 2], [3]]|strict_each('map', it|strict_each('map', it * by, by=by), by=2)",
+        json!([[2, 4], [6]]),
+    );
+    check(
+        "{% for n in ctx.list %}{{ ctx.list|strict_each('count', it > n, n=n) }}{% endfor %}",
+        json!("021"),
+    );
+    check("[1, 'a']|strict_each('any', it == 1 or it > 'b')", json!(true));
+    check_fails("['a', 1]|strict_each('any', it|length > 1)", "cannot calculate length");
+    check_fails("ctx.s|strict_each('any', it == 't')", "`any` needs a list, not a text");
+    check_fails("ctx.list|strict_each('any', it)", "true or false for each item, not a number");
+    check_refused(
+        "ctx.list|strict_each('some', it > 1)",
+        ("in place of \"any\" one of \"all\", \"any\"", 1, 10),
+    );
+    check_refused("ctx.list|strict_each('any')", ("write `list|strict_each", 1, 10));
+    check_refused("ctx.list|strict_each('any', it > 1, 2)", ("write `list|strict_each", 1, 10));
+    check_refused(
+        "ctx.list|strict_each('any', it > ctx.n)",
+        ("reads `ctx`: pass it by name, as in `ctx=ctx`", 1, 27),
+    );
+    check_refused("ctx.list|strict_each('any', it > now())", ("pass it by name, as in `at=now()`", 1, 27));
+    check_refused("ctx.list|strict_each('any', it|nope)", ("filter `nope` is unknown", 1, 32));
+    let nested = |depth: usize| format!("{}it{}", "[1]|strict_each('map', ".repeat(depth), ")".repeat(depth));
+    check(&nested(4), json!([[[[1]]]]));
+    check_refused(&nested(5), ("`strict_each` can be nested at most 4 deep", 1, 116));
+    let long = format!("[1]|strict_each('map', '{}')", "x".repeat(70_000));
+    check_refused(&long, ("at most 65536 bytes", 1, 24));
+}
+
+#[test]
 fn unknown_names_are_refused_with_their_position() {
     check_refused("ctx.n|nope", ("filter `nope` is unknown", 1, 7));
     check_refused("ctx.n is nope", ("test `nope` is unknown", 1, 10));

@@ -1,6 +1,7 @@
 //! Types that pass between engine and worker: serialised data without logic.
 
 mod call;
+mod duration;
 mod group;
 mod link;
 mod pipeline;
@@ -13,6 +14,7 @@ pub use call::{
     AgentAnswer, AgentAsk, AgentCall, Beat, Call, Order, PROTOCOL_VERSION, Register, Registered, Reply,
     ReplyTo, Verdict,
 };
+pub use duration::{DURATION_FORM, DURATION_MAX_MS, duration_ms, timeout_ms};
 pub use group::{GROUP_NAME_MAX, GroupTask, group_task, is_group_name, operation_of};
 pub use link::{
     BYTES_TYPE, CALLS_BYTES_MAX, CALLS_PER_BATCH_MAX, CallBatch, NewSession, OpenedSession, OrderList,

@@ -31,9 +31,14 @@ pub struct PlanStep {
     /// The condition and the routing context in the words of the plan, for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captions: Vec<String>,
+    /// Input whose value is the time limit of the step, if its action names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_input: Option<String>,
 }
 
 impl PlanStep {
+    /// Time limit of a step without another one.
+    pub const TIMEOUT_MS: u64 = 60 * 60 * 1_000;
     /// Field of the configuration that holds the step.
     pub const FIELD: &str = "step";
     /// Field of the configuration with the values of inputs that are bound by references.

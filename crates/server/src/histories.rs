@@ -155,7 +155,22 @@ impl Histories {
         Ok(caught_up)
     }
 
-    /// Calls `view` with an execution whose history has caught up.
+    /// Calls `view` with the net and the history of an execution, which has caught up.
+    pub fn look<T>(
+        &self,
+        read: &HistoryRead,
+        view: impl FnOnce(&Net, &History) -> T,
+    ) -> Result<T, ReadError> {
+        let (id, version) = (read.stored.state.head.id, read.stored.state.head.version);
+        let folded = read.shared.read();
+        // If the execution is deleted at this moment, its journal is deleted first.
+        let (true, Some(net)) = (folded.history.version() >= version, &folded.net) else {
+            return Err(ReadError::Gone(id));
+        };
+        Ok(view(net, &folded.history))
+    }
+
+    /// Calls `view` with an execution whose history has caught up, and everything that it refers to.
     pub fn finish<T>(
         &self,
         reader: &mut impl Objects,

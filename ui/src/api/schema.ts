@@ -2959,7 +2959,7 @@ export interface components {
             status: Record<string, never>;
         };
         PlanExecutionList: {
-            /** @description Executions with phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status */
+            /** @description Executions with phase, times and `stepCounts`; `GET /api/v1/plan-executions/{id}` has the whole status */
             items: components["schemas"]["PlanExecution"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             nextCursor?: string | null;

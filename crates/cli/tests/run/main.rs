@@ -18,6 +18,7 @@ mod looking;
 mod loops;
 mod nodes;
 mod other_engines;
+mod plan_conditions;
 mod plan_dispatch;
 mod plan_inputs;
 mod plan_outputs;

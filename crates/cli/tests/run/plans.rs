@@ -119,43 +119,6 @@ fn pln_11_pln_12_pln_25_pln_26_pln_27_a_failed_step_is_not_retried_and_skips_onl
 }
 
 #[test]
-fn pln_15_a_false_condition_skips_a_step_and_what_depends_on_it() {
-    let place = planning(
-        r#"
-params: [{name: code, schema: {type: integer}, default: 200}]
-steps:
-- {id: alert, action: {script: "echo x > outputs/o", params: [{name: code}], outputs: [{name: o}]}, args: {refs: {code: params.code}}, condition: "code >= 500 and code != nil"}
-- {id: page, action: {script: "true", params: [{name: o}]}, args: {refs: {o: steps.alert.outputs.o}}}
-output: {o: steps.alert.outputs.o}
-"#,
-    );
-    let run = ran(&place, &[], 0);
-    assert_eq!(phases(&run), "alert skipped, page skipped");
-    assert_eq!((&run["view"]["status"]["phase"], &run["outputs"]), (&json!("completed"), &json!({})));
-    let run = ran(&place, &["--input", "code=503"], 0);
-    assert_eq!(
-        (phases(&run).as_str(), &run["outputs"]["o"]),
-        ("alert completed, page completed", &json!("x\n"))
-    );
-}
-
-#[test]
-fn pln_15_a_condition_that_cannot_be_evaluated_fails_its_step_and_is_shown_as_it_was_written() {
-    let place = planning(
-        r#"
-params: [{name: count}]
-steps:
-- {id: many, action: {script: "true", params: [{name: n}]}, args: {refs: {n: params.count}}, condition: "int(n) > 5"}
-"#,
-    );
-    assert_eq!(phases(&ran(&place, &["--input", "count=7 \n"], 0)), "many completed");
-    let run = ran(&place, &["--input", "count=several"], 1);
-    let error = &run["errors"][0];
-    let expected = "`int(n) > 5` cannot be evaluated: `int` needs a number, and the text is not one";
-    assert_eq!((&error["nodeId"], &error["message"]), (&json!("many"), &json!(expected)), "{run}");
-}
-
-#[test]
 fn pln_17_pln_18_pln_19_pln_36_steps_have_the_variables_and_dirs_of_the_document() {
     let place = planning(
         r#"
@@ -245,29 +208,6 @@ fn pln_17_a_literal_routing_key_is_the_only_variable_of_its_routing_context() {
 }
 
 #[test]
-fn a_condition_that_compares_a_text_with_a_number_fails_its_step() {
-    let place = planning(
-        r#"
-steps:
-- {id: count, action: {script: "printf 5 > outputs/n", outputs: [{name: n}]}}
-- {id: many, action: {script: "touch ran-many", params: [{name: n}]}, args: {refs: {n: steps.count.outputs.n}}, condition: "n > 100"}
-- {id: few, action: {script: "true", params: [{name: n}]}, args: {refs: {n: steps.count.outputs.n}}, condition: "int(n) <= 100 and n != 5 and n == '5'"}
-"#,
-    );
-    let run = ran(&place, &[], 1);
-    assert_eq!(phases(&run), "count completed, many failed, few completed");
-    let error = find(&run, "many")["error"].as_str().expect("an error").to_owned();
-    let expected = "`>` compares two numbers or two texts, not a text and a number: declare a schema";
-    assert!(error.contains(expected), "{error}");
-    let bad = |condition: &str| {
-        place.write("bad.yaml", &json!({ "steps": [{ "id": "a", "action": { "script": "true", "params": [{ "name": "n" }] }, "condition": condition }] }).to_string());
-        place.windlass(&["validate", "bad.yaml"]).expect(2).err
-    };
-    assert!(bad("1 <= 2 <= 3").contains("follows a comparison: write `a < b and b < c`"));
-    assert!(bad("n matches '(a{1000}){1000}'").contains("is not a regular expression"));
-}
-
-#[test]
 fn pln_13_everything_that_is_wrong_with_a_plan_is_reported_at_once() {
     let place = planning(
         "steps:\n- {id: a, action: {script: 'true', params: [{name: x}], outputs: [{name: o}]}, args: {refs: {x: steps.b.outputs.o}}}\n- {id: b, action: {script: 'true', params: [{name: x}], outputs: [{name: o}]}, args: {refs: {x: steps.a.outputs.o}}, condition: 'y > 1'}\n- {id: c, action: shell, args: {refs: {script: params.nope}}}\n",
@@ -286,6 +226,36 @@ fn a_step_that_takes_longer_than_its_timeout_fails_with_what_it_wrote() {
     let a = find(&run, "a");
     assert!(a["error"].as_str().is_some_and(|error| error.contains("timeout of 1000 ms")), "{a}");
     assert_eq!(a["logs"][0], json!({ "stream": "stdout", "value": "begun\n" }));
+}
+
+#[test]
+fn a_timeout_may_be_the_value_of_an_input() {
+    let place = planning(
+        r#"
+params: [{name: limit}]
+steps:
+- {id: plan, action: {script: "echo '{\"most\": \"300ms\"}' > outputs/times.json", outputs: [{name: times, schema: {type: object}}]}}
+- {id: slow, action: {script: "echo begun; sleep 600", params: [{name: most}], timeout: {input: most}}, args: {refs: {most: steps.plan.outputs.times.most}}}
+- {id: given, action: {script: "sleep 600", params: [{name: most}], timeout: {input: most}}, args: {refs: {most: params.limit}}}
+- {id: written, action: {script: "sleep 600", params: [{name: most, schema: {type: number}}], timeout: {input: most}}, args: {values: {most: 0.2}}}
+- {id: usual, action: {script: "true", params: [{name: most}], timeout: {input: most}}}
+"#,
+    );
+    let run = ran(&place, &["--input", "limit= 100ms "], 1);
+    assert_eq!(phases(&run), "plan completed, slow failed, given failed, written failed, usual completed");
+    let error = |run: &Value, id: &str| find(run, id)["error"].as_str().expect("an error").to_owned();
+    for (id, limit) in [("slow", "300"), ("given", "100"), ("written", "200")] {
+        let expected = format!("step `{id}` took longer than its timeout of {limit} ms and was stopped");
+        assert!(error(&run, id).contains(&expected), "{}", error(&run, id));
+    }
+    assert_eq!(find(&run, "slow")["logs"][0], json!({ "stream": "stdout", "value": "begun\n" }));
+    for bad in ["soon", "0", "400d", "-1"] {
+        let run = ran(&place, &["--input", &format!("limit={bad}")], 1);
+        let expected = format!(
+            "the input `most` is the timeout of the step, and `{bad}` is not a duration: write seconds"
+        );
+        assert!(error(&run, "given").contains(&expected), "{}", error(&run, "given"));
+    }
 }
 
 #[test]

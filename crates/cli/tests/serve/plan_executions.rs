@@ -208,6 +208,45 @@ fn pln_10_pln_11_pln_12_pln_21_pln_35_a_lost_worker_makes_an_execution_begin_fro
     assert_eq!(logs, "printed\n", "the log is that of the last attempt");
 }
 
+#[test]
+fn pln_22_lists_of_plan_executions_count_the_steps_of_each() {
+    let place = Place::new();
+    let server = place.serve();
+    let listed = |path: &str| {
+        let (code, page) = get(&server, "/api/v1/plan-executions");
+        assert_eq!(code, 200, "{page}");
+        let id = path.rsplit('/').next().unwrap();
+        let found = page["items"].as_array().unwrap().iter().find(|item| item["id"] == id).cloned();
+        found.unwrap()["status"]["stepCounts"].clone()
+    };
+    let counts = |numbers: [u64; 6]| {
+        Value::Object(COUNTED.iter().map(|phase| (*phase).to_owned()).zip(numbers.map(Value::from)).collect())
+    };
+    let step = |id: &str, script: &str, from: &str, condition: &str| {
+        json!({
+            "id": id, "action": { "script": script, "params": [{ "name": "o" }], "outputs": [{ "name": "o" }] },
+            "args": { "refs": { "o": format!("steps.{from}.outputs.o") } }, "condition": condition,
+        })
+    };
+    let mut plan = gated(&place);
+    let steps = plan["steps"].as_array_mut().unwrap();
+    steps.push(step("fails", "exit 1", "gated", "true"));
+    steps.push(step("left_out", "true", "gated", "false"));
+    steps.push(step("after", "true", "fails", "true"));
+    let path = begin(&server, &plan, &json!({}));
+    assert_eq!(listed(&path), counts([4, 0, 0, 0, 0, 0]), "nothing has begun");
+    let cancelled = begin(&server, &plan, &json!({}));
+    assert_eq!(send(&server, Method::PUT, &format!("{cancelled}/cancel"), &json!({})).0, 200);
+    assert_eq!(listed(&cancelled), counts([0, 0, 0, 0, 0, 4]), "it was cancelled before it began");
+    let _worker = worker(&place, &server);
+    rig::process_of(&place, "began");
+    rig::until("the step runs", || (listed(&path) == counts([3, 0, 1, 0, 0, 0])).then_some(()));
+    std::fs::write(place.path("gate"), "").unwrap();
+    let ended = until_phase(&server, &path, "failed");
+    assert_eq!(listed(&path), counts([0, 0, 0, 1, 1, 2]));
+    assert_eq!(listed(&path), ended["stepCounts"], "as the execution itself shows them");
+}
+
 /// A plan of one step that notes its process and waits for a file.
 fn gated(place: &Place) -> Value {
     let (began, gate) = (place.path("began"), place.path("gate"));

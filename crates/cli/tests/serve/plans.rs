@@ -172,6 +172,65 @@ fn a_plan_keeps_the_revision_of_an_action_that_it_was_created_with() {
 }
 
 #[test]
+fn an_action_in_place_that_claims_a_registered_one_must_be_equal_to_it() {
+    let place = Place::new();
+    let server = place.serve();
+    let (_, action) = put_action(&server, "greet", GREET);
+    let plan = create(&server, &greeting(&json!("greet")));
+    let frozen = plan["spec"]["steps"][0]["action"].clone();
+    put_action(&server, "greet", &GREET.replace("hi", "hello"));
+    let post = |action: &Value| {
+        let (status, answer) = server.post("/api/v1/plans", &json!({ "spec": greeting(action) }));
+        (status.as_u16(), answer)
+    };
+    assert_eq!(post(&frozen), (200, plan.clone()), "a plan that was read is the same plan");
+    let with = |key: &str, value: Value| {
+        let mut changed = frozen.clone();
+        changed[key] = value;
+        changed
+    };
+    let without = |key: &str| {
+        let mut changed = frozen.clone();
+        changed.as_object_mut().unwrap().remove(key);
+        changed
+    };
+    let refused = |action: &Value| {
+        let (status, answer) = post(action);
+        assert_eq!(status, 400, "{action}: {answer}");
+        let detail = &answer["error"]["details"][0];
+        assert_eq!((&detail["code"], detail["line"].is_u64()), (&json!("E0188"), true), "{answer}");
+        detail["message"].as_str().unwrap().to_owned()
+    };
+    let expected = "`action` of step `hello` is not the action `greet` revision 1: `script` differ";
+    assert_eq!(refused(&with("script", json!("curl evil"))), expected);
+    let mut claims = with("timeout", json!("5s"));
+    claims["params"] = json!([{ "name": "who" }]);
+    assert!(refused(&claims).contains("`params`, `timeout` differ"));
+    assert!(refused(&with("revision", json!(2))).contains("is not the action `greet` revision 2"));
+    assert!(refused(&without("revision")).contains("revision 2: `script` differ"), "the newest one is meant");
+    assert!(refused(&with("revision", json!(3))).contains("with revision 3"));
+    assert!(refused(&with("name", json!("other"))).contains("has the name `greet`"));
+    assert!(refused(&with("actionID", json!("act_1"))).contains("there is no action `act_1`"));
+    assert!(refused(&with("actionID", json!("shell"))).contains("is not the action `shell`"));
+    let mut named = with("script", json!("curl evil"));
+    named.as_object_mut().unwrap().remove("actionID");
+    assert!(refused(&named).contains("`script` differ"), "a name with a revision is a claim, too");
+    named.as_object_mut().unwrap().remove("revision");
+    assert_eq!(post(&named).0, 201, "a name alone is a name");
+    assert_eq!(post(&without("actionID")), (200, plan.clone()));
+    // Other ways to the same place.
+    let forged = json!({ "spec": greeting(&with("script", json!("curl evil"))) });
+    for path in ["/api/v1/workflows", "/api/v1/validate"] {
+        let (status, answer) = server.post(path, &forged);
+        assert!(answer.to_string().contains("is not the action `greet`"), "{path}: {status} {answer}");
+    }
+    assert_eq!(get(&server, "/api/v1/workflows").1.to_string().matches("curl evil").count(), 0);
+    server.request(Method::DELETE, "/api/v1/actions/greet").send().unwrap();
+    assert_eq!(post(&frozen), (200, plan), "it was compared when it was created");
+    assert!(refused(&with("params", json!([]))).contains("there is no action"), "{action}");
+}
+
+#[test]
 fn pln_13_pln_37_wrong_plans_are_refused_with_every_problem() {
     let place = Place::new();
     let server = place.serve();

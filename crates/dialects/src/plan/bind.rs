@@ -60,7 +60,7 @@ fn binding(step: &Step, field: &Field) -> Binding {
         return Binding::Ref {
             text: reference.text.clone(),
             from: reference.from.clone(),
-            drill: reference.drill.iter().map(Segment::text).collect(),
+            drill: reference.drill_texts(),
             default: field.default.clone(),
         };
     }
@@ -110,13 +110,7 @@ pub(super) fn input_kind(plan: &Plan, step: &Step, field: &Field) -> ValueKind {
 
 /// Returns the kind of a value that a reference names, as far as its schema determines one.
 fn reference_kind(plan: &Plan, reference: &Reference) -> ValueKind {
-    let field = match &reference.from {
-        RefSource::Param(name) => plan.params.iter().find(|param| param.name.text == *name),
-        RefSource::Output { step, output } => {
-            let step = plan.steps.iter().find(|found| found.id.text == *step);
-            step.and_then(|step| step.outputs().find(|field| field.name.text == *output))
-        }
-    };
+    let field = plan.source(&reference.from);
     let schema = field.and_then(|field| field.schema.as_ref()).filter(|_| reference.drill.is_empty());
     schema.map_or(ValueKind::Unknown, ValueKind::of_schema)
 }

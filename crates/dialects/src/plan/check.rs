@@ -2,9 +2,10 @@
 
 use super::bind::{InsertedBytes, bound_input, input_kind};
 use super::model::{
-    ActionBody, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Segment, Step,
+    ActionBody, ActionTimeout, Condition, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Step,
 };
 use super::parse::first_misfit;
+use super::types::{Types, types_at};
 use crate::cycles::unorderable;
 use crate::diagnostic::Problems;
 use crate::inputs::NeededParam;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windlass_expr::{BoundName, CompileError, Expr, Translation, translate_condition};
-use windlass_protocol::{BuiltinAction, RefSource};
+use windlass_protocol::{BuiltinAction, DURATION_FORM, RefSource, timeout_ms};
 
 /// Steps of a cycle that are named in its message.
 const NAMED_MAX: usize = 10;
@@ -44,6 +45,7 @@ pub(super) fn check(plan: &Plan, source: &str, problems: &mut Problems) -> Check
         found.check_arguments(problems);
         found.check_extras(problems);
         found.check_builtin(problems);
+        found.check_timeout(problems);
         checked.conditions.push(found.check_condition(source, &checked.inserted, problems));
     }
     check_references(plan, problems);
@@ -93,6 +95,7 @@ fn check_references(plan: &Plan, problems: &mut Problems) {
     for step in &plan.steps {
         let of = format!("step `{}`", step.id.text);
         step.references().for_each(|reference| check_reference(plan, reference, &of, problems));
+        step.refs.iter().for_each(|(name, reference)| check_types(plan, step, (name, reference), problems));
     }
     for (name, reference) in &plan.outputs {
         let of = format!("output `{}` of the plan", name.text);
@@ -142,11 +145,50 @@ fn check_reference(plan: &Plan, reference: &Reference, of: &str, problems: &mut 
             field
         }
     };
-    if !reference.drill.is_empty() && source.schema.is_none() {
-        let message = format!("{of} reads a part of `{}`, which has no schema", source.name.text);
+    check_drill(source, reference, of, problems);
+}
+
+/// Checks that a value of the source can fit the schema of the input that it is bound to.
+fn check_types(plan: &Plan, step: &Step, (name, reference): (&Name, &Reference), problems: &mut Problems) {
+    let input = step.inputs().find(|field| field.name.text == name.text);
+    let schemas = (plan.source(&reference.from).map(|field| &field.schema), input.map(|field| &field.schema));
+    let (Some(Some(of_source)), Some(Some(of_input))) = schemas else { return };
+    let (found, wanted) = (types_at(of_source, &reference.drill_texts()), types_at(of_input, &[]));
+    // A parameter may be bound to a secret, whose value is a text.
+    let may_be_secret = matches!(reference.from, RefSource::Param(_)) && reference.drill.is_empty();
+    let secret = if may_be_secret { Types::STRING } else { Types::NONE };
+    let is_impossible = found == Types::NONE || wanted == Types::NONE;
+    if (found | secret) & wanted == Types::NONE && !is_impossible {
+        let message = format!(
+            "step `{}` binds `{}` ({}) to `{}` ({}), and no value fits both schemas",
+            step.id.text,
+            name.text,
+            wanted.names(),
+            reference.text,
+            found.names()
+        );
+        let hint = "change one of the schemas, or let a step convert the value".to_owned();
+        problems.add("E0189", &reference.at, message, hint);
+    }
+}
+
+/// Checks that a value of the source can have the part that a reference names.
+fn check_drill(source: &Field, reference: &Reference, of: &str, problems: &mut Problems) {
+    if reference.drill.is_empty() {
+        return;
+    }
+    let name = &source.name.text;
+    let Some(schema) = &source.schema else {
+        let message = format!("{of} reads a part of `{name}`, which has no schema");
         let hint =
             "declare a schema for it (`schema: {}` allows any JSON), or refer to the whole value".to_owned();
         problems.add("E0182", &reference.at, message, hint);
+        return;
+    };
+    if types_at(schema, &reference.drill_texts()) == Types::NONE {
+        let message =
+            format!("{of} reads `{}`, and the schema of `{name}` allows no such part", reference.text);
+        problems.add("E0182", &reference.at, message, "change the reference or the schema".to_owned());
     }
 }
 
@@ -259,6 +301,26 @@ impl StepCheck<'_> {
                 let hint = "it reads the extra inputs of the step, and is true or false".to_owned();
                 problems.add("E0186", &name.at, message, hint);
             }
+        }
+    }
+
+    /// Checks a value that is the timeout of the step. That of a reference is known when the step begins.
+    fn check_timeout(&self, problems: &mut Problems) {
+        let step = self.step;
+        let Some(ActionTimeout::Input(input)) = &step.action.timeout else { return };
+        let written = step.values.iter().find(|(name, _)| name.text == *input);
+        let default =
+            step.inputs().find(|field| field.name.text == *input).and_then(|field| field.default.as_ref());
+        let found =
+            written.map(|(name, value)| (value, &name.at)).or(default.map(|value| (value, &step.id.at)));
+        if let Some((value, at)) = found
+            && timeout_ms(value).is_none()
+        {
+            let message = format!(
+                "`{input}` of step `{}` is its timeout, and its value is not a duration",
+                step.id.text
+            );
+            problems.add("E0189", at, message, DURATION_FORM.to_owned());
         }
     }
 
@@ -394,7 +456,7 @@ fn needed_param(plan: &Plan, reference: &Reference, why: String) -> Option<Neede
     let RefSource::Param(name) = &reference.from else { return None };
     let param = plan.params.iter().find(|param| param.name.text == *name)?;
     let always_has_value = param.required || param.default.is_some();
-    let drill = reference.drill.iter().map(Segment::text).collect();
+    let drill = reference.drill_texts();
     (!always_has_value || !reference.drill.is_empty()).then(|| NeededParam {
         param: name.clone(),
         drill,

@@ -45,7 +45,7 @@ pub(super) const ACTION: &[Key] = &[
     key("outputs", "Files that the action writes into outputs/"),
     key("script", "Script for sh"),
     key("image", "Image of a container that the script runs in, as text or as {input: NAME}"),
-    key("timeout", "Maximum duration of the step: \"90s\", \"5m\", or seconds as a number"),
+    key("timeout", "Maximum duration of the step: \"90s\", \"5m\", seconds as a number, or {input: NAME}"),
     key("env", "Variables of the script, each a text or {input: NAME}"),
 ];
 

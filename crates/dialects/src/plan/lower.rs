@@ -2,7 +2,7 @@
 
 use super::bind::{inputs, reference_source, secret_name_template, source_templates};
 use super::check::{Checked, waits};
-use super::model::{ActionBody, Plan, Reference, RoutingKind, RoutingName, Segment, Step};
+use super::model::{ActionBody, ActionTimeout, Plan, Reference, RoutingKind, RoutingName, Step};
 use crate::diagnostic::Problems;
 use crate::programs::raw;
 use crate::read::Name;
@@ -17,15 +17,12 @@ use windlass_kernel::net::{
 };
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{
-    Binding, Key, KeyScope, KeySource, OnUnmatched, PLAN_STEP_KIND, Pipeline, PlanStep, Provider, RefSource,
-    StepOutput, StepProgram, Task,
+    Binding, DURATION_MAX_MS, Key, KeyScope, KeySource, OnUnmatched, PLAN_STEP_KIND, Pipeline, PlanStep,
+    Provider, RefSource, StepOutput, StepProgram, Task,
 };
 
 /// Steps of one execution that run at the same time.
 const PARALLEL_MAX: u32 = 10;
-
-/// Time for a step whose action has no timeout.
-const TIMEOUT_MS: u64 = 60 * 60 * 1_000;
 
 /// Time for a sandbox or a route group to become ready, unless the process that starts the execution sets another one.
 pub const ROUTING_TIMEOUT: Duration = Duration::from_secs(10 * 60);
@@ -87,7 +84,7 @@ fn outputs(plan: &Plan) -> Vec<DeclaredOutput> {
     let output = |(name, reference): &(Name, Reference)| {
         let RefSource::Output { step, output } = &reference.from else { return None };
         let place = plan.steps.iter().position(|found| found.id.text == *step)?;
-        let drill = reference.drill.iter().map(Segment::text).collect();
+        let drill = reference.drill_texts();
         Some(DeclaredOutput { name: name.text.clone(), step: id(place), key: output.clone(), drill })
     };
     plan.outputs.iter().filter_map(output).collect()
@@ -107,7 +104,7 @@ impl Lowering<'_> {
         let step = &self.plan.steps[place];
         let mut lowered = NetStep::new(&step.id.text, self.work(step));
         lowered.shown = Some(Shown { title: step.id.text.clone(), kind: kind(step) });
-        lowered.timeout_ms = Some(step.action.timeout_ms.unwrap_or(TIMEOUT_MS));
+        lowered.timeout_ms = Some(timeout_ms(step));
         lowered.condition = self.checked.conditions.get(place).cloned().flatten();
         lowered.side_effecting = true;
         lowered.reads = self.checked.dependencies[place].iter().map(|place| id(*place)).collect();
@@ -181,6 +178,10 @@ impl Lowering<'_> {
             inputs: inputs(step),
             outputs: outputs.collect(),
             captions: captions(step),
+            timeout_input: match &step.action.timeout {
+                Some(ActionTimeout::Input(input)) => Some(input.clone()),
+                Some(ActionTimeout::Millis(_)) | None => None,
+            },
         }
     }
 
@@ -223,6 +224,15 @@ impl Lowering<'_> {
                 json!({ routing.kind.key(): reference })
             }
         })
+    }
+}
+
+/// Returns the time limit of an attempt. The worker enforces one that is the value of an input.
+fn timeout_ms(step: &Step) -> u64 {
+    match step.action.timeout {
+        None => PlanStep::TIMEOUT_MS,
+        Some(ActionTimeout::Millis(timeout_ms)) => timeout_ms,
+        Some(ActionTimeout::Input(_)) => DURATION_MAX_MS,
     }
 }
 

@@ -13,6 +13,7 @@ mod reference;
 mod registry;
 mod schema;
 mod spec;
+mod types;
 mod view;
 
 pub(crate) use view::describe_step;
@@ -21,6 +22,7 @@ pub use lower::{ROUTING_TIMEOUT, with_routing_timeout};
 pub use registry::{
     ActionDocument, ActionLookup, ActionRef, NoActions, RegisteredAction, is_builtin_action, parse_action,
 };
+pub use view::step_counts;
 
 use crate::adapters::{Adapters, Outside};
 use crate::diagnostic::{Diagnostic, Problems};

@@ -18,6 +18,19 @@ pub(super) struct Plan {
     pub(super) runner: Option<String>,
 }
 
+impl Plan {
+    /// Returns the field whose value a reference names, if it exists.
+    pub(super) fn source(&self, from: &RefSource) -> Option<&Field> {
+        match from {
+            RefSource::Param(name) => self.params.iter().find(|param| param.name.text == *name),
+            RefSource::Output { step, output } => {
+                let step = self.steps.iter().find(|found| found.id.text == *step)?;
+                step.outputs().find(|field| field.name.text == *output)
+            }
+        }
+    }
+}
+
 /// A parameter of a plan or an action, an output of an action, or an extra input or output of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
@@ -69,9 +82,17 @@ pub(super) struct Action {
     pub(super) revision: Option<u32>,
     pub(super) params: Vec<Field>,
     pub(super) outputs: Vec<Field>,
-    pub(super) timeout_ms: Option<u64>,
+    pub(super) timeout: Option<ActionTimeout>,
     pub(super) env: BTreeMap<String, StepVariable>,
     pub(super) body: ActionBody,
+}
+
+/// Time limit of the steps of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ActionTimeout {
+    Millis(u64),
+    /// The value of an input.
+    Input(String),
 }
 
 #[derive(Debug, Default, Clone)]
@@ -107,6 +128,13 @@ pub(super) struct Reference {
 pub(super) enum Segment {
     Field(String),
     Index(usize),
+}
+
+impl Reference {
+    /// Returns the drill as workers and views get it.
+    pub(super) fn drill_texts(&self) -> Vec<String> {
+        self.drill.iter().map(Segment::text).collect()
+    }
 }
 
 impl Segment {

@@ -37,6 +37,12 @@ pub struct RegisteredAction {
 pub trait ActionLookup {
     /// Returns the action, `Err` with the names that exist if there is none.
     fn find_action(&self, wanted: &ActionRef) -> Result<RegisteredAction, Vec<String>>;
+
+    /// Returns the registered action that an action in a plan says it is a copy of. `None`: there is nothing to compare it
+    /// with, as for a stored plan, whose actions were compared when it was created.
+    fn find_original(&self, _claimed: &ActionRef) -> Option<Result<RegisteredAction, Vec<String>>> {
+        None
+    }
 }
 
 /// A lookup without registered actions. Built-in actions and those that are written in place need none.

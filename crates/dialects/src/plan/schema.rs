@@ -33,10 +33,8 @@ pub(crate) fn schema() -> Value {
             "args": closed(ARGS, |_| json!({ "type": ["object", "null"] })),
             "routing": closed(ROUTING, routing),
             "cluster": closed(CLUSTER, |_| json!({ "type": ["string", "null"] })),
-            "variable": { "anyOf": [
-                { "type": "string" },
-                { "type": "object", "properties": { "input": { "type": "string" } }, "required": ["input"], "additionalProperties": false },
-            ] },
+            "variable": { "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/input" }] },
+            "input": { "type": "object", "properties": { "input": { "type": "string" } }, "required": ["input"], "additionalProperties": false },
         },
     })
 }
@@ -76,7 +74,9 @@ fn action(key: &str) -> Value {
     match key {
         "params" | "outputs" => fields(),
         "revision" => json!({ "type": ["integer", "string", "null"], "minimum": 1 }),
-        "timeout" => json!({ "type": ["number", "string", "null"] }),
+        "timeout" => {
+            json!({ "anyOf": [{ "type": ["number", "string", "null"] }, { "$ref": "#/$defs/input" }] })
+        }
         "image" => json!({ "anyOf": [{ "$ref": "#/$defs/variable" }, { "type": "null" }] }),
         "env" => {
             json!({ "type": ["object", "null"], "additionalProperties": { "$ref": "#/$defs/variable" } })

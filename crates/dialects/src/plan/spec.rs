@@ -1,7 +1,9 @@
 //! The plan as data: its parts in one order, every action written out. The id of a plan is made of it, so documents that
 //! differ in their form alone are the same plan.
 
-use super::model::{Action, ActionBody, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Step};
+use super::model::{
+    Action, ActionBody, ActionTimeout, Field, Plan, Reference, Routing, RoutingKind, RoutingName, Step,
+};
 use serde_json::{Map, Value, json};
 use windlass_views::canonical;
 
@@ -86,8 +88,10 @@ pub(super) fn action_json(action: &Action) -> Value {
             fields.text("script", script.as_deref());
         }
     }
-    if let Some(timeout_ms) = action.timeout_ms {
-        fields.set("timeout", json!(format!("{timeout_ms}ms")));
+    match &action.timeout {
+        Some(ActionTimeout::Millis(timeout_ms)) => fields.set("timeout", json!(format!("{timeout_ms}ms"))),
+        Some(ActionTimeout::Input(input)) => fields.set("timeout", json!({ "input": input })),
+        None => {}
     }
     fields.map("env", action.env.iter().map(|(name, variable)| (name.clone(), json!(variable))));
     fields.into()

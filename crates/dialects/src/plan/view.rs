@@ -44,7 +44,8 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     if let Some(ended_at) = history.ended_at {
         status.insert("completedAt".to_owned(), json!(time(ended_at)));
     }
-    status.insert("stepCounts".to_owned(), count(&steps));
+    let phases: Vec<&str> = steps.iter().filter_map(|step| step["phase"].as_str()).collect();
+    status.insert("stepCounts".to_owned(), count_phases(&phases));
     let was_dispatched = is_dispatched && history.runner.is_some();
     status.insert("inputs".to_owned(), json!(if was_dispatched { params.resolved() } else { Vec::new() }));
     if history.state().phase() == Phase::Ended(Outcome::Completed) {
@@ -140,10 +141,52 @@ impl<'v> Params<'v> {
     }
 }
 
-/// Returns the number of steps in each phase.
-fn count(steps: &[Value]) -> Value {
-    let count = |phase: &str| steps.iter().filter(|step| step["phase"] == phase).count();
+/// Returns the number of steps of an execution in each phase.
+#[must_use]
+pub fn step_counts(net: &Net, history: &History, leases: &Leases) -> Value {
+    let newest = newest(history);
+    let phases = net.steps().map(|(id, _)| step_phase(history, leases, newest.get(&id).copied()));
+    count_phases(&phases.collect::<Vec<_>>())
+}
+
+fn count_phases(phases: &[&str]) -> Value {
+    let count = |phase: &str| phases.iter().filter(|found| **found == phase).count();
     STEP_PHASES.iter().map(|phase| ((*phase).to_owned(), json!(count(phase)))).collect::<Map<_, _>>().into()
+}
+
+fn step_phase(history: &History, leases: &Leases, firing: Option<&Firing>) -> &'static str {
+    let Some(firing) = firing else {
+        return match history.state().phase() {
+            Phase::Blank | Phase::Queued | Phase::Starting | Phase::Running | Phase::Paused => "init",
+            Phase::Draining | Phase::Compensating | Phase::Finalizing | Phase::Ended(_) => "skipped",
+        };
+    };
+    match firing.end {
+        Some(End::Completed) => "completed",
+        Some(End::Failed { .. }) => "failed",
+        Some(End::Skipped(_)) => "skipped",
+        Some(End::Cancelled) if firing.began_at.is_some() => "failed",
+        Some(End::Cancelled) => "skipped",
+        None => live_phase(history, leases, firing),
+    }
+}
+
+fn live_phase(history: &History, leases: &Leases, firing: &Firing) -> &'static str {
+    match history.state().run(firing.run).map(|run| run.state.kind()) {
+        Some(Kind::Waiting) => "waiting",
+        Some(Kind::Offered) if leases.contains_key(&firing.run) => "running",
+        Some(
+            Kind::Offered
+            | Kind::Ready
+            | Kind::Backoff
+            | Kind::Delayed
+            | Kind::Manual
+            | Kind::Child
+            | Kind::PausedChild
+            | Kind::Looping,
+        )
+        | None => "init",
+    }
 }
 
 struct PlanView<'v> {
@@ -169,7 +212,7 @@ impl PlanView<'_> {
         drilled: &mut ValueBudget,
     ) -> Value {
         let firing = self.newest.get(&id).copied();
-        let phase = self.step_phase(firing);
+        let phase = step_phase(self.history, self.leases, firing);
         let mut entry = json!({ "id": step.name, "phase": phase });
         let (Some(firing), Some(described)) = (firing, describe_step(step)) else { return entry };
         if ["running", "completed", "failed"].contains(&phase) {
@@ -234,41 +277,6 @@ impl PlanView<'_> {
             Some(value) => {
                 open(value, budget, drilled).is_none_or(|value| drill_into(&value, drill).is_some())
             }
-        }
-    }
-
-    fn step_phase(&self, firing: Option<&Firing>) -> &'static str {
-        let Some(firing) = firing else {
-            return match self.history.state().phase() {
-                Phase::Blank | Phase::Queued | Phase::Starting | Phase::Running | Phase::Paused => "init",
-                Phase::Draining | Phase::Compensating | Phase::Finalizing | Phase::Ended(_) => "skipped",
-            };
-        };
-        match firing.end {
-            Some(End::Completed) => "completed",
-            Some(End::Failed { .. }) => "failed",
-            Some(End::Skipped(_)) => "skipped",
-            Some(End::Cancelled) if firing.began_at.is_some() => "failed",
-            Some(End::Cancelled) => "skipped",
-            None => self.live_phase(firing),
-        }
-    }
-
-    fn live_phase(&self, firing: &Firing) -> &'static str {
-        match self.history.state().run(firing.run).map(|run| run.state.kind()) {
-            Some(Kind::Waiting) => "waiting",
-            Some(Kind::Offered) if self.leases.contains_key(&firing.run) => "running",
-            Some(
-                Kind::Offered
-                | Kind::Ready
-                | Kind::Backoff
-                | Kind::Delayed
-                | Kind::Manual
-                | Kind::Child
-                | Kind::PausedChild
-                | Kind::Looping,
-            )
-            | None => "init",
         }
     }
 

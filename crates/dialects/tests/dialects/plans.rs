@@ -159,6 +159,10 @@ impl ActionLookup for Registry {
             _ => Err(vec!["deploy".into(), "old".into()]),
         }
     }
+
+    fn find_original(&self, claimed: &ActionRef) -> Option<Result<RegisteredAction, Vec<String>>> {
+        Some(self.find_action(claimed))
+    }
 }
 
 #[test]
@@ -185,6 +189,40 @@ fn a_plan_freezes_the_revision_of_an_action() {
     assert_eq!(message("old"), "`action` of step `a`: the action `old` is disabled");
     assert!(message("{actionID: act_1, name: other}").contains("has the name `deploy`"));
     assert!(message("{name: deploy, revision: 9}").contains("no action `deploy` with revision 9"));
+}
+
+#[test]
+fn an_action_in_place_is_compared_with_the_one_that_it_claims_to_be() {
+    let plan = |action: &Value| {
+        let text =
+            json!({ "steps": [{ "id": "a", "action": action, "args": { "values": { "target": "x" } } }] });
+        (read_plan(&text.to_string(), &Registry), read_plan(&text.to_string(), &NoActions))
+    };
+    let frozen = read_plan("steps: [{id: a, action: deploy, args: {values: {target: x}}}]", &Registry)
+        .expect("a plan");
+    let action = frozen.spec["steps"][0]["action"].clone();
+    assert_eq!(plan(&action).0.expect("a copy").id, frozen.id);
+    let mut seconds = action.clone();
+    seconds["timeout"] = json!(90);
+    assert_eq!(plan(&seconds).0.expect("another form").id, frozen.id);
+    let mut forged = action;
+    forged["script"] = json!("./steal");
+    forged["env"] = json!({ "A": "b" });
+    let (compared, stored) = plan(&forged);
+    let refused = compared.expect_err("it differs");
+    let expected = "`action` of step `a` is not the action `deploy` revision 2: `env`, `script` differ";
+    assert_eq!((refused.len(), &*refused[0].code, &*refused[0].message), (1, "E0188", expected));
+    assert!(stored.is_ok(), "a stored plan is not compared again");
+}
+
+#[test]
+fn a_timeout_that_is_an_input_is_a_part_of_the_plan() {
+    let text = "steps: [{id: a, action: {script: 'true', params: [{name: most}], timeout: {input: most}}, args: {values: {most: 5m}}}]";
+    assert_eq!(read(text).spec["steps"][0]["action"]["timeout"], json!({ "input": "most" }));
+    assert_eq!(read(&read(text).text()).id, read(text).id);
+    let net = net(text);
+    assert_eq!(described(step(&net, "a")).timeout_input.as_deref(), Some("most"));
+    assert_eq!(step(&net, "a").timeout_ms, Some(365 * 86_400_000), "the worker knows the value");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Expressions of expr-lang, the language of plan conditions, translated to the source of an [`crate::Expr`].
 //!
-//! Literals, member access, slices, arithmetic, comparisons, logic, `in`, `contains`, `startsWith`, `endsWith`, `matches`,
-//! `?:`, `??` and the functions of [`FUNCTIONS`] are translated. Everything else is refused by its name: nothing is
+//! Literals, member access, slices, ranges, arithmetic, comparisons, logic, `in`, `contains`, `startsWith`, `endsWith`,
+//! `matches`, `?:`, `??`, the functions of [`FUNCTIONS`] and those of [`PREDICATES`] are translated. Everything else is refused by its name: nothing is
 //! translated to something that merely looks alike. Comparisons are those of `strict`, which converts nothing: `<` of a
 //! number and a text is an error, and they are never equal.
 
@@ -27,6 +27,17 @@ const FUNCTIONS: [(&str, &str); 7] = [
     ("lower", "lower"),
     ("upper", "upper"),
     ("trim", "trim"),
+];
+
+/// Functions with a predicate, which `strict_each` evaluates for each item of a list, and the kinds of their results.
+const PREDICATES: [(&str, ValueKind); 7] = [
+    ("all", ValueKind::Boolean),
+    ("any", ValueKind::Boolean),
+    ("none", ValueKind::Boolean),
+    ("one", ValueKind::Boolean),
+    ("filter", ValueKind::List),
+    ("map", ValueKind::List),
+    ("count", ValueKind::Number),
 ];
 
 /// Knowledge about the value of an expression before it is evaluated.
@@ -120,13 +131,13 @@ pub struct Translation {
 struct Translated {
     source: String,
     kind: ValueKind,
-    /// The value of a text that is written in the expression.
-    text: Option<String>,
+    /// The value of a text or a number that is written in the expression.
+    literal: Option<Value>,
 }
 
 impl Translated {
     fn new(source: String, kind: ValueKind) -> Translated {
-        Translated { source, kind, text: None }
+        Translated { source, kind, literal: None }
     }
 }
 

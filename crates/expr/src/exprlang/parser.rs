@@ -1,25 +1,21 @@
 //! The grammar of expr-lang, with its precedences, as one pass from tokens to the translated source.
 
+mod predicate;
+
 use super::lexer::{Problem, Token, TokenKind, tokenize};
-use super::{BoundName, FUNCTIONS, SOURCE_MAX, Translated, ValueKind, error_at, literal};
+use super::{BoundName, FUNCTIONS, PREDICATES, SOURCE_MAX, Translated, ValueKind, error_at, literal};
 use crate::pattern::check_pattern;
-use crate::strict::not_ordered;
+use crate::strict::{no_range, not_ordered, range_problem};
 use crate::{CompileError, Value};
+use predicate::Predicates;
 
 type Parsed = Result<Translated, Problem>;
 
 /// Maximum nesting, far more than people write and far less than the stack holds.
 const DEPTH_MAX: usize = 60;
 
-/// Functions that take a predicate, and other words that are refused by name.
-const PREDICATES: [&str; 18] = [
-    "all",
-    "any",
-    "none",
-    "one",
-    "filter",
-    "map",
-    "count",
+/// Functions of expr-lang that are refused by name.
+const REFUSED: [&str; 11] = [
     "find",
     "findIndex",
     "findLast",
@@ -42,7 +38,8 @@ pub(super) fn parse(
         return Err(placed((format!("the expression has more than {SOURCE_MAX} bytes"), 0)));
     }
     let tokens = tokenize(source).map_err(placed)?;
-    let mut parser = Parser { tokens, next: 0, depth: 0, bind, warnings: Vec::new() };
+    let mut parser =
+        Parser { tokens, next: 0, depth: 0, bind, predicates: Predicates::default(), warnings: Vec::new() };
     let translated = parser.expression().map_err(placed)?;
     parser.expect_end().map_err(placed)?;
     Ok((translated, parser.warnings.into_iter().map(placed).collect()))
@@ -53,6 +50,8 @@ struct Parser<'b> {
     next: usize,
     depth: usize,
     bind: &'b dyn Fn(&str) -> Result<BoundName, String>,
+    /// Predicates around the next token.
+    predicates: Predicates,
     warnings: Vec<Problem>,
 }
 
@@ -64,6 +63,7 @@ fn precedence(operator: &str) -> Option<u8> {
         "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "contains" | "startsWith" | "endsWith" | "matches" => {
             COMPARISON
         }
+        ".." => 25,
         "+" | "-" => 30,
         "*" | "/" | "%" => 60,
         "**" | "^" => 100,
@@ -116,7 +116,6 @@ impl Parser<'_> {
         let refused = |what: &str| Err((format!("{what} is not supported in a condition"), self.at()));
         match self.peek() {
             TokenKind::End => Ok(()),
-            TokenKind::Sign("..") => refused("the range operator `..`"),
             TokenKind::Sign("|") => refused("the pipe operator `|`"),
             TokenKind::Sign(";" | "=") => refused("a variable"),
             _ => Err((format!("unexpected {}", self.shown()), self.at())),
@@ -222,10 +221,13 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parsed {
         let at = self.at();
         match self.advance() {
-            TokenKind::Number(text) => Ok(Translated::new(format!("({text})"), ValueKind::Number)),
+            TokenKind::Number(text) => {
+                let source = format!("({text})");
+                Ok(Translated { source, kind: ValueKind::Number, literal: serde_json::from_str(&text).ok() })
+            }
             TokenKind::Text(text) => {
-                let source = literal(&Value::String(text.clone()));
-                Ok(Translated { source, kind: ValueKind::Text, text: Some(text) })
+                let value = Value::String(text);
+                Ok(Translated { source: literal(&value), kind: ValueKind::Text, literal: Some(value) })
             }
             TokenKind::Sign("(") => {
                 let inner = self.expression()?;
@@ -237,8 +239,11 @@ impl Parser<'_> {
                 Ok(Translated::new(format!("[{}]", items.join(",")), ValueKind::List))
             }
             TokenKind::Sign("{") => self.map(),
-            TokenKind::Sign("#") => {
-                Err(("`#` belongs to a predicate, which is not supported in a condition".to_owned(), at))
+            TokenKind::Sign("#") => self.item(at),
+            // `.field` of a predicate is short for `#.field`.
+            TokenKind::Sign("." | "?.") if self.predicates.is_inside() => {
+                self.next -= 1;
+                self.item(at)
             }
             TokenKind::Name(name) => self.name(&name, at),
             _ => {
@@ -257,12 +262,17 @@ impl Parser<'_> {
             _ => {}
         }
         if !matches!(self.peek(), TokenKind::Sign("(")) {
-            let BoundName { source, kind } = (self.bind)(name).map_err(|message| (message, at))?;
+            let BoundName { source, kind } =
+                self.predicates.bind(name, self.bind).map_err(|message| (message, at))?;
             return Ok(Translated::new(source, kind));
         }
+        if let Some((predicate, kind)) = PREDICATES.iter().find(|(predicate, _)| *predicate == name) {
+            return self.predicate_call(predicate, *kind, at);
+        }
         let Some((_, filter)) = FUNCTIONS.iter().find(|(function, _)| *function == name) else {
-            let known: Vec<&str> = FUNCTIONS.iter().map(|(function, _)| *function).collect();
-            let why = match PREDICATES.contains(&name) {
+            let functions = FUNCTIONS.iter().map(|(function, _)| *function);
+            let known: Vec<&str> = functions.chain(PREDICATES.iter().map(|(name, _)| *name)).collect();
+            let why = match REFUSED.contains(&name) {
                 true => format!("the function `{name}` is not supported in a condition"),
                 false => format!("there is no function `{name}`"),
             };
@@ -372,7 +382,12 @@ impl Parser<'_> {
             "startsWith" => boolean(format!("({a} is startingwith({b}))")),
             "endsWith" => boolean(format!("({a} is endingwith({b}))")),
             "matches" => {
-                right.text.as_deref().map_or(Ok(()), check_pattern).map_err(|message| (message, at))?;
+                right
+                    .literal
+                    .as_ref()
+                    .and_then(Value::as_str)
+                    .map_or(Ok(()), check_pattern)
+                    .map_err(|message| (message, at))?;
                 boolean(format!("({a} is matching({b}))"))
             }
             "<" | "<=" | ">" | ">=" => {
@@ -389,6 +404,18 @@ impl Parser<'_> {
                 boolean(if operator == "==" { equal } else { format!("(not {equal})") })
             }
             "in" => boolean(format!("({a} in {b})")),
+            ".." => {
+                let of_ends = (left.kind, right.kind);
+                if !of_ends.0.overlaps(ValueKind::Number) || !of_ends.1.overlaps(ValueKind::Number) {
+                    return Err((no_range(of_ends.0.noun(), of_ends.1.noun()), at));
+                }
+                let end = |side: &Translated| side.literal.as_ref().and_then(Value::as_i64);
+                let too_long = end(left).zip(end(right)).and_then(|(from, to)| range_problem(from, to));
+                if let Some(message) = too_long {
+                    return Err((message, at));
+                }
+                Translated::new(format!("({a}|strict_range({b}))"), ValueKind::List)
+            }
             "+" => {
                 let kind = if left.kind == right.kind { left.kind } else { ValueKind::NumberOrText };
                 let is_sum = matches!(kind, ValueKind::Number | ValueKind::Text);

@@ -91,9 +91,8 @@ fn a_condition_that_is_neither_true_nor_false_is_an_error() {
 #[test]
 fn what_is_not_translated_is_refused_by_name_and_place() {
     for (source, expected) in [
-        ("all(tags, {# == 'a'})", "the function `all` is not supported in a condition; use len"),
+        ("find(tags, {# == 'a'}) == 'a'", "the function `find` is not supported in a condition; use len"),
         ("shout(name)", "there is no function `shout`"),
-        ("1 in 1..3", "the range operator `..` is not supported in a condition (line 1, column 7)"),
         ("name | lower() == 'x'", "the pipe operator `|`"),
         ("name.upper() == 'X'", "the method `upper`"),
         ("let a = 1; a == 1", "a variable"),
@@ -123,6 +122,84 @@ fn what_is_not_translated_is_refused_by_name_and_place() {
     assert!(eval(&deep).expect_err("too deep").contains("nested"));
     assert!(eval(&"!".repeat(5_000)).expect_err("too deep").contains("nested"));
     assert!(eval(&"1".repeat(SOURCE_MAX + 1)).expect_err("too long").contains("bytes"));
+}
+
+#[test]
+fn predicates_are_evaluated_for_each_item_of_a_list() {
+    for source in [
+        "all(tags, {# != 'z'}) and any(tags, {# == 'b'}) and none(tags, # == 'z') and one(tags, # == 'a')",
+        "not all(tags, # == 'a') and not any(tags, # == 'z') and not none(tags, # == 'a') and not one(tags, # != 'z')",
+        "all(empty, {# > 1}) and none(empty, {# > 1}) and not any(empty, {# > 1}) and not one(empty, {# > 1})",
+        "filter(tags, {# != 'a'}) == ['b'] and map(tags, upper(#)) == ['A', 'B'] and count(tags, # > 'a') == 1",
+        "len(filter(tags, # == 'z')) == 0 and filter(tags, {# == 'b'})[0] == 'b'",
+        "any(response.body.items, {.id == 7}) and map(response.body.items, {#.id}) == [7]",
+        "map(response.body.items, {?.nothing}) == [nil] and map(response.body.items, {.id ?? 1}) == [7]",
+        "count([true, false, true]) == 2",
+        "any(1..3, {# * 10 == 30}) and 1..3 == [1, 2, 3] and 3..1 == [] and 2 in 1..3 and len(1..2 + 3) == 5",
+        "any(1..3, # == len(tags)) and all(tags, {# != name and ok})",
+        "any([[1, 2], [3]], {any(#, {# == 3}) and len(#) == len(tags) - 1})",
+        "all(1..2, {any(1..3, {any([code], {# > 500 and len(tags) == 2})})})",
+        "map([{a: 1}, {a: 2}], {{b: .a}})[1].b == 2",
+        "all(tags, {# in ['a', 'b']}) and all(tags, # in tags)",
+        "filter(map(1..4, # * 2), # > 4) == [6, 8]",
+        "(ok ? filter(tags, # == 'a') : tags) == ['a']",
+        "ok or all(nothing, # > 1)",
+        "all([{codes: [500, 204]}], {any(.codes, {# in 200..299})}) and count([{ready: true}], {not .ready}) == 0",
+        "any(1..3, # == 1 or # > 'a')",
+    ] {
+        assert_eq!(eval(source), Ok(json!(true)), "{source}: {:?}", translate(source));
+    }
+}
+
+#[test]
+fn bad_predicates_and_ranges_are_refused_by_name_and_place() {
+    for (source, expected) in [
+        ("all(tags, {# > 1}", "expected `)`, found the end (line 1, column 18)"),
+        ("all(tags, {# == 'a')", "expected `}`, found `)` (line 1, column 20)"),
+        ("all(tags)", "expected `,`, found `)` (line 1, column 9)"),
+        ("all(tags, {})", "expected a value, found `}` (line 1, column 12)"),
+        ("ok and # == 1", "`#` is the item of a predicate, as in `all(list, {# > 1})` (line 1, column 8)"),
+        (".id == 1", "expected a value, found `.` (line 1, column 1)"),
+        ("any(tags, #index > 1)", "`#index` is not supported in a condition; use `#` (line 1, column 11)"),
+        ("all(tags, {nope == #})", "there is no input `nope` (line 1, column 12)"),
+        (
+            "ok and any(tags, {len(#)})",
+            "`any` needs an expression that is true or false for each item, not a number (line 1, column 18)",
+        ),
+        ("any('text', {# == 't'})", "`any` needs a list, not a text: declare a schema with `type: array`"),
+        ("any(nothing, {# == 't'})", "`any` needs a list, not nil: test first that the value is there"),
+        ("any(response, {# == 't'})", "`any` needs a list, not a map"),
+        ("any(name, {# == 't'})", "`any` needs a list, not a text"),
+        ("any(tags, {#})", "`any` needs an expression that is true or false for each item, not a text"),
+        ("count(tags) == 0", "`count` needs an expression that is true or false for each item, not a text"),
+        ("all(tags, {# > 1})", "`>` compares two numbers or two texts, not a text and a number"),
+        ("filter(tags, {# > 'a'})", "the expression is a list, and a condition is true or false"),
+        ("count(tags, {# > 'a'})", "the expression is a number, and a condition is true or false"),
+        (
+            "1 in 1..1_000_000_000",
+            "`1..1000000000` has more than 10000 numbers: compare with its ends instead (line 1, column 7)",
+        ),
+        ("1 in 1..(code * 1000000)", "`1..503000000` has more than 10000 numbers"),
+        ("1 in -9000000000000000000..(code + 9000000000000000000)", "has more than 10000 numbers"),
+        (
+            "1 in 1..'a'",
+            "`..` counts from a whole number to another, not from a number to a text (line 1, column 7)",
+        ),
+        ("1 in 1..nothing", "`..` counts from a whole number to another, not from 1 to nil"),
+        ("1 in 1..1.5", "`..` counts from a whole number to another, not from 1 to 1.5"),
+        ("all(1..9000, {any(1..9000, {# > 9000})})", "takes too long"),
+        ("len(map(1..9000, {1..9000})) > 1", "makes too much data"),
+    ] {
+        let message = eval(source).expect_err(source);
+        assert!(message.contains(expected), "{source}: {message}");
+    }
+    let nested = |depth: usize| format!("{}ok{}", "any(1..2, {".repeat(depth), "})".repeat(depth));
+    assert_eq!(eval(&nested(4)), Ok(json!(true)));
+    assert!(
+        eval(&nested(5))
+            .expect_err("too deep")
+            .contains("`any` is nested in more than 4 predicates (line 1, column 45)")
+    );
 }
 
 #[test]
@@ -183,6 +260,9 @@ fn names_are_replaced_in_their_order_and_digits_stay() {
 fn a_long_replacement_is_not_copied_for_each_operator() {
     let long = "x".repeat(100_000);
     let bind = |_: &str| Ok(BoundName { source: long.clone(), kind: ValueKind::Number });
+    let predicate = format!("all([1], {{{}# > 0}})", "v+".repeat(100));
+    let translated = translate_condition(&predicate, &bind).unwrap().source;
+    assert_eq!(translated.matches('x').count(), long.len(), "its value is passed once");
     // One hundred values among thousands of operators: with a copy for each of them, it would take minutes.
     let source = format!("{}{} > 0", "v+".repeat(100), "1+".repeat(4_800) + "1");
     let translated = translate_condition(&source, &bind).unwrap().source;

@@ -8,6 +8,7 @@ use super::level::{
 };
 use super::{Printed, Printer, refuse};
 use crate::builtins::builtins;
+use crate::each::EACH;
 use crate::operators::{ITEM, MADE, NEEDLE, SLICE, WEIGHED};
 use crate::time::{INSTANT, NOW};
 
@@ -170,7 +171,7 @@ impl Printer {
     }
 
     /// Opens the filter that replaces an operator.
-    fn open_filter(&mut self, filter: &str) -> Printed {
+    pub(super) fn open_filter(&mut self, filter: &str) -> Printed {
         self.put("|")?;
         self.put(filter)?;
         self.put("(")
@@ -215,6 +216,9 @@ impl Printer {
     }
 
     fn filter(&mut self, filter: &ast::Filter, span: Span) -> Printed {
+        if filter.name == EACH {
+            return self.strict_each(filter, span);
+        }
         if !builtins().has_filter(filter.name) {
             return refuse(span, format!("filter `{}` is unknown", filter.name));
         }

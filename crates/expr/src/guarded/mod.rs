@@ -4,6 +4,7 @@
 //! The output is source text and not instructions, because minijinja keeps compiled code only together with its
 //! source, and instructions that borrow from our own text would need `unsafe` or a leak.
 
+mod each;
 mod expr;
 mod level;
 mod text;
@@ -19,24 +20,30 @@ pub(crate) struct Refused {
 
 type Printed = Result<(), Refused>;
 
-struct Printer(String);
+/// Printer of one program.
+#[derive(Default)]
+struct Printer {
+    text: String,
+    /// Number of expressions for each item that enclose this one, see `each`.
+    enclosing: usize,
+}
 
 pub(crate) fn expression(expr: &Expr) -> Result<String, Refused> {
-    let mut printer = Printer(String::new());
+    let mut printer = Printer::default();
     printer.expr(expr, level::IF)?;
-    Ok(printer.0)
+    Ok(printer.text)
 }
 
 pub(crate) fn text(statements: &[Stmt]) -> Result<String, Refused> {
-    let mut printer = Printer(String::new());
+    let mut printer = Printer::default();
     printer.body(statements)?;
-    Ok(printer.0)
+    Ok(printer.text)
 }
 
 impl Printer {
     /// Appends text. It returns a `Result` so that calls can be chained with others.
     fn put(&mut self, text: &str) -> Printed {
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use windlass_dialects::Diagnostic;
 use windlass_dialects::plan::{
     ActionLookup, ActionRef, PlanDocument, RegisteredAction, is_plan, read_plan, read_stored_plan,
 };
-use windlass_store::{DefinitionId, Registry as _, StoreError, StoredDefinition, Tenant};
+use windlass_store::{Catalog as _, DefinitionId, Registry as _, StoreError, StoredDefinition, Tenant};
 
 /// Maximum number of plans in memory, and of bytes that they take.
 const PLANS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 64 << 20 };
@@ -56,13 +56,24 @@ impl Plans {
 #[derive(Debug, Default)]
 struct ActionNames(RefCell<Vec<ActionRef>>);
 
-impl ActionLookup for ActionNames {
-    fn find_action(&self, wanted: &ActionRef) -> Result<RegisteredAction, Vec<String>> {
+impl ActionNames {
+    fn add(&self, wanted: &ActionRef) {
         let mut all = self.0.borrow_mut();
         if all.len() < WANTED_MAX && !all.contains(wanted) {
             all.push(wanted.clone());
         }
+    }
+}
+
+impl ActionLookup for ActionNames {
+    fn find_action(&self, wanted: &ActionRef) -> Result<RegisteredAction, Vec<String>> {
+        self.add(wanted);
         Err(Vec::new())
+    }
+
+    fn find_original(&self, claimed: &ActionRef) -> Option<Result<RegisteredAction, Vec<String>>> {
+        self.add(claimed);
+        None
     }
 }
 
@@ -77,6 +88,10 @@ impl ActionLookup for Found {
     fn find_action(&self, wanted: &ActionRef) -> Result<RegisteredAction, Vec<String>> {
         let found = self.actions.iter().find(|(named, _)| named == wanted);
         found.map(|(_, action)| action.clone()).ok_or_else(|| self.names.clone())
+    }
+
+    fn find_original(&self, claimed: &ActionRef) -> Option<Result<RegisteredAction, Vec<String>>> {
+        Some(self.find_action(claimed))
     }
 }
 
@@ -95,22 +110,43 @@ pub(crate) async fn read_registered(app: &App, tenant: &Tenant, text: String) ->
     if wanted.is_empty() {
         return Ok(read);
     }
+    // The actions of a stored plan were compared with the registry when it was created. Some may be deleted by now.
+    if let Ok(plan) = &read
+        && is_stored(app, tenant, plan).await?
+    {
+        return Ok(read);
+    }
     let found = find_actions(app, tenant, wanted).await?;
     app.compiling.run(tenant, bytes, move || read_plan(&text, &found)).await
 }
 
-/// Returns the text of a definition with the actions of a plan written out. Texts of other dialects, and plans with
-/// errors, are returned as they are.
-pub(crate) async fn hydrate(app: &App, tenant: &Tenant, text: String) -> Result<String, Problem> {
+/// A text with the actions of a plan written out.
+pub(crate) struct Hydrated {
+    pub(crate) text: String,
+    /// What is wrong with the plan. Its text is as it was.
+    pub(crate) refused: Vec<Diagnostic>,
+}
+
+/// Writes the actions of a plan out. Texts of other dialects are returned as they are.
+pub(crate) async fn hydrate(app: &App, tenant: &Tenant, text: String) -> Result<Hydrated, Problem> {
+    let unchanged = |text: String| Hydrated { text, refused: Vec::new() };
     // A cheap check first: most definitions are not plans.
     if !text.contains("steps") || !text.contains("action") {
-        return Ok(text);
+        return Ok(unchanged(text));
     }
     let (looked, bytes) = (text.clone(), text.len());
     if !app.compiling.run(tenant, bytes, move || is_plan(&looked)).await? {
-        return Ok(text);
+        return Ok(unchanged(text));
     }
-    Ok(read_registered(app, tenant, text.clone()).await?.map_or(text, |plan| plan.text()))
+    Ok(match read_registered(app, tenant, text.clone()).await? {
+        Ok(plan) => unchanged(plan.text()),
+        Err(refused) => Hydrated { text, refused },
+    })
+}
+
+async fn is_stored(app: &App, tenant: &Tenant, plan: &PlanDocument) -> Result<bool, Problem> {
+    let (id, of) = (ids::plan(&plan.id)?, tenant.clone());
+    app.readers.of(tenant).look(move |reader| Ok(reader.workflow(&of, id)?.is_some())).await
 }
 
 async fn find_actions(app: &App, tenant: &Tenant, wanted: Vec<ActionRef>) -> Result<Found, Problem> {

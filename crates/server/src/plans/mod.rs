@@ -8,7 +8,7 @@
 pub(crate) mod documents;
 pub(crate) mod placement;
 
-pub(crate) use documents::{Plans, hydrate};
+pub(crate) use documents::{Hydrated, Plans, hydrate};
 
 /// Name of the dialect.
 pub(crate) const DIALECT: &str = "plan";

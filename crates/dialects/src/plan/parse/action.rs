@@ -1,17 +1,17 @@
 //! Actions: named by a step, written in place, or in a document of their own.
 
 use super::super::language::ACTION;
-use super::super::model::{Action, ActionBody, Field};
-use super::super::registry::{ActionLookup, ActionRef, hydrate};
+use super::super::model::{Action, ActionBody, ActionTimeout, Field};
+use super::super::registry::{ActionLookup, ActionRef, RegisteredAction, hydrate};
+use super::claim::check_claim;
 use super::field::{self, built_in};
 use super::{NAME_MAX, TEXT_MAX, given};
-use crate::bounded::TIMEOUT_MAX_MS;
 use crate::document::Node;
 use crate::names;
 use crate::read::{Reader, Unknown, first_line};
 use serde_json::json;
 use std::collections::BTreeMap;
-use windlass_protocol::{BuiltinAction, StepVariable};
+use windlass_protocol::{BuiltinAction, DURATION_MAX_MS, StepVariable};
 
 /// Characters of a script. A longer program belongs into an image or a repository.
 const SCRIPT_MAX: usize = 256 * 1024;
@@ -38,7 +38,8 @@ pub(super) fn action_of(
         return named(&wanted, node, &what, lookup, reader);
     }
     if BODY.iter().any(|key| given(node, key).is_some()) {
-        return action_document(node, &what, reader).map(|(_, action)| action).unwrap_or_default();
+        let Some((_, written)) = action_document(node, &what, reader) else { return Action::default() };
+        return check_claim(written, node, &what, lookup, reader);
     }
     by_keys(node, &what, lookup, reader)
 }
@@ -73,7 +74,18 @@ fn named(
         }
         return built_in_action(builtin);
     }
-    let registered = match lookup.find_action(wanted) {
+    resolve(wanted, lookup.find_action(wanted), node, what, reader)
+}
+
+/// Returns the action that a lookup has found, if plans can be made with it.
+pub(super) fn resolve(
+    wanted: &ActionRef,
+    found: Result<RegisteredAction, Vec<String>>,
+    node: &Node,
+    what: &str,
+    reader: &mut Reader<'_, '_>,
+) -> Action {
+    let registered = match found {
         Ok(registered) => registered,
         Err(known) => {
             let revision =
@@ -103,7 +115,7 @@ fn named(
     })
 }
 
-fn built_in_action(builtin: BuiltinAction) -> Action {
+pub(super) fn built_in_action(builtin: BuiltinAction) -> Action {
     let (params, outputs) = builtin_fields(builtin);
     let (name, revision) = (Some(builtin.name().to_owned()), Some(1));
     Action { name, revision, params, outputs, body: ActionBody::Builtin(builtin), ..Action::default() }
@@ -152,7 +164,7 @@ pub(in super::super) fn action_document(
         revision: revision(node, what, reader),
         params: field::fields(node, "params", what, reader),
         outputs: field::fields(node, "outputs", what, reader),
-        timeout_ms: given(node, "timeout").and_then(|node| timeout_ms(node, what, reader)),
+        timeout: given(node, "timeout").and_then(|node| timeout(node, what, reader)),
         env: given(node, "env").map(|node| env(node, what, reader)).unwrap_or_default(),
         body: body(node, what, reader),
     };
@@ -169,14 +181,17 @@ fn revision(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<u32>
         .and_then(|node| reader.whole(node, &format!("`revision` of {what}"), 1..=u32::MAX))
 }
 
-fn timeout_ms(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<u64> {
-    let found = reader.duration_ms(node, &format!("`timeout` of {what}"))?;
-    if found == 0 || found as f64 > TIMEOUT_MAX_MS {
-        let message = format!("`timeout` of {what} must be from 1 ms to 365 days");
-        reader.error("E0118", &first_line(node), message, None);
+fn timeout(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<ActionTimeout> {
+    let what = format!("`timeout` of {what}");
+    if node.is_map() {
+        return input_name(node, &what, "a duration", reader).map(ActionTimeout::Input);
+    }
+    let found = reader.duration_ms(node, &what)?;
+    if found == 0 || found > DURATION_MAX_MS {
+        reader.error("E0118", &first_line(node), format!("{what} must be from 1 ms to 365 days"), None);
         return None;
     }
-    Some(found)
+    Some(ActionTimeout::Millis(found))
 }
 
 fn body(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> ActionBody {
@@ -201,14 +216,17 @@ fn variable(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<Step
     if !node.is_map() {
         return reader.text(node, what).map(|text| StepVariable::Text(text.to_owned()));
     }
-    let input = node.get("input").filter(|_| node.entries().len() == 1);
-    let Some(input) = input else {
-        reader.error("E0101", &first_line(node), format!("{what} must be a text or `{{input: NAME}}`"), None);
+    input_name(node, what, "a text", reader).map(|input| StepVariable::Input { input })
+}
+
+/// Reads the name of `{input: NAME}`, in place of which another value could be written.
+fn input_name(node: &Node, what: &str, other: &str, reader: &mut Reader<'_, '_>) -> Option<String> {
+    let Some(input) = node.get("input").filter(|_| node.entries().len() == 1) else {
+        let message = format!("{what} must be {other} or `{{input: NAME}}`");
+        reader.error("E0101", &first_line(node), message, None);
         return None;
     };
-    reader
-        .text(input, &format!("`input` of {what}"))
-        .map(|input| StepVariable::Input { input: input.to_owned() })
+    reader.text(input, &format!("`input` of {what}")).map(str::to_owned)
 }
 
 fn env(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> BTreeMap<String, StepVariable> {
@@ -234,20 +252,29 @@ fn env(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> BTreeMap<String,
     found
 }
 
-/// Inputs that `image` and `env` name exist.
+/// Checks that the inputs exist that `image`, `env` and `timeout` name.
 fn check_inputs(action: &Action, node: &Node, what: &str, reader: &mut Reader<'_, '_>) {
-    let image = match &action.body {
-        ActionBody::Image { image, .. } => Some(("image", image)),
+    let named = |variable: &StepVariable| match variable {
+        StepVariable::Input { input } => Some(input.clone()),
+        StepVariable::Text(_) => None,
+    };
+    let of_image = match &action.body {
+        ActionBody::Image { image, .. } => named(image),
         ActionBody::Unknown | ActionBody::Builtin(_) | ActionBody::Script(_) => None,
     };
-    let variables = action.env.values().map(|variable| ("env", variable)).chain(image);
-    for (key, variable) in variables {
-        let StepVariable::Input { input } = variable else { continue };
-        if !action.params.iter().any(|param| param.name.text == *input) {
-            let at = given(node, key).map_or(0..0, |node| reader.spot(node, input));
+    let of_timeout = match &action.timeout {
+        Some(ActionTimeout::Input(input)) => Some(input.clone()),
+        Some(ActionTimeout::Millis(_)) | None => None,
+    };
+    let of_env = action.env.values().filter_map(named).map(|input| ("env", input));
+    let others = [("image", of_image), ("timeout", of_timeout)];
+    let others = others.into_iter().filter_map(|(key, input)| Some((key, input?)));
+    for (key, input) in of_env.chain(others) {
+        if !action.params.iter().any(|param| param.name.text == input) {
+            let at = given(node, key).map_or(0..0, |node| reader.spot(node, &input));
             let message = format!("`{key}` of {what} reads the input `{input}`, which does not exist");
             let known = action.params.iter().map(|param| param.name.text.as_str());
-            reader.error("E0181", &at, message, names::hint(input, known));
+            reader.error("E0181", &at, message, names::hint(&input, known));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A document of a plan: the plan, its parameters, steps and outputs.
 
 mod action;
+mod claim;
 mod field;
 mod routing;
 mod step;

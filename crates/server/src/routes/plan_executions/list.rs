@@ -1,5 +1,6 @@
 //! Lists of executions of plans, newest first.
 
+use super::counts::count_steps;
 use super::{PlanExecution, PlanExecutionSpec, TAG};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -13,7 +14,7 @@ use crate::routes::shared::Refusals;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Outcome, Phase};
@@ -92,13 +93,13 @@ impl PlanPhase {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanExecutionList {
-    /// Executions with phase and times only; `GET /api/v1/plan-executions/{id}` has the whole status
+    /// Executions with phase, times and `stepCounts`; `GET /api/v1/plan-executions/{id}` has the whole status
     items: Vec<PlanExecution>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,
 }
 
-fn item(row: &ListedExecution) -> PlanExecution {
+fn item(row: &ListedExecution, counts: Option<Value>) -> PlanExecution {
     let runner = row.origin.options.runner.clone();
     let spec = PlanExecutionSpec {
         plan_id: row.origin.workflow.map(ids::format_plan),
@@ -114,6 +115,9 @@ fn item(row: &ListedExecution) -> PlanExecution {
     });
     if row.phase.is_ended() {
         status["completedAt"] = time(row.at).into();
+    }
+    if let Some(counts) = counts {
+        status["stepCounts"] = counts;
     }
     PlanExecution { id: execution_id(row.execution), spec, status }
 }
@@ -144,7 +148,9 @@ pub(super) async fn list_plan_executions(
     };
     let (found, next) = app.readers.of(&caller.tenant).read(move |reader| page(reader, query, size)).await?;
     let next_cursor = LIST.next(next).cursor;
-    Ok(Json(PlanExecutionList { items: found.iter().map(item).collect(), next_cursor }))
+    let mut counts = count_steps(&app, &caller, found.iter().map(|row| row.execution)).await?;
+    let items = found.iter().map(|row| item(row, counts.remove(&row.execution))).collect();
+    Ok(Json(PlanExecutionList { items, next_cursor }))
 }
 
 /// Returns executions of plans, and the execution after which the next page begins.

@@ -1,5 +1,6 @@
 //! `/api/v1/plan-executions`: executions of plans in the terms of plans, `{id, spec, status}`.
 
+mod counts;
 mod create;
 mod list;
 mod live;

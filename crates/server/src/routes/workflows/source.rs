@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::body::{collect, is_flat_enough, media_type};
-use crate::plans::hydrate;
+use crate::plans::{Hydrated, hydrate};
 use crate::problem::Problem;
 use axum::extract::{FromRequest, Request};
 use std::sync::Arc;
@@ -46,24 +46,25 @@ impl FromRequest<Arc<App>> for Text {
 /// Compiles the definition as it will be stored: a literal secret in it gets a name that no other value of the tenant
 /// has.
 pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
-    let text = hydrate(app, tenant, text).await?;
+    let Hydrated { text, refused } = hydrate(app, tenant, text).await?;
     let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
     let adapters = app.versions.adapters().clone();
     let compile_storable = move || {
         let outside = Outside::Known(&adapters);
         let compiled = compile_for(&text, outside);
         if compiled.literals.is_empty() {
-            return Ok(compiled);
+            return Ok(compiled.refused_for(refused));
         }
         let marks = vault.with(|vault| vault.marks(&of))?;
-        Ok(compile_marked(&text, &marks, outside))
+        Ok(compile_marked(&text, &marks, outside).refused_for(refused))
     };
     app.compiling.run(tenant, bytes, compile_storable).await?
 }
 
 /// Compiles on a thread for blocking work.
 pub(crate) async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
-    let text = hydrate(app, tenant, text).await?;
-    let adapters = app.versions.adapters().clone();
-    app.compiling.run(tenant, text.len(), move || compile_for(&text, Outside::Known(&adapters))).await
+    let Hydrated { text, refused } = hydrate(app, tenant, text).await?;
+    let (adapters, bytes) = (app.versions.adapters().clone(), text.len());
+    let compile = move || compile_for(&text, Outside::Known(&adapters)).refused_for(refused);
+    app.compiling.run(tenant, bytes, compile).await
 }

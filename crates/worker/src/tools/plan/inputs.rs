@@ -79,9 +79,10 @@ pub(super) async fn resolve(
             }
         };
         let value = match found {
-            Some(InputValue::Artifact(stored)) if is_read_here(&step.program, &input.name) => {
-                InputValue::Inline(load(input, &stored, cx).await?)
-            }
+            Some(InputValue::Artifact(stored)) => match use_here(step, &input.name) {
+                Some(use_of_it) => InputValue::Inline(load(input, &stored, use_of_it, cx).await?),
+                None => InputValue::Artifact(stored),
+            },
             Some(value) => value,
             None => {
                 check_required(input)?;
@@ -124,19 +125,29 @@ async fn referenced(
     Ok(drill_into(&value, drill).map(|part| InputValue::Inline(part.clone())))
 }
 
-/// Returns whether the worker itself reads the input. Programs read their inputs from files, which have any length.
-fn is_read_here(program: &StepProgram, name: &str) -> bool {
-    match program {
+/// Returns what the worker itself reads the input as, if it does. Programs read their inputs from files, which have any
+/// length.
+fn use_here(step: &PlanStep, name: &str) -> Option<&'static str> {
+    if step.timeout_input.as_deref() == Some(name) {
+        return Some("that is the timeout is");
+    }
+    let is_read = match step.program {
         StepProgram::Builtin(BuiltinAction::RequestHttp | BuiltinAction::Check) => true,
         StepProgram::Builtin(BuiltinAction::Shell) => name == "script",
         StepProgram::Builtin(BuiltinAction::RunImage) => ["image", "command"].contains(&name),
         StepProgram::Script { .. } | StepProgram::Image { .. } => false,
-    }
+    };
+    is_read.then_some("of a built-in action is")
 }
 
-/// Loads a value for an action that reads it in this process.
-async fn load(input: &StepInput, stored: &StoredInput, cx: &ToolContext) -> Result<Value, Box<Failure>> {
-    let bytes = load_bytes(input, stored, "of a built-in action is", cx).await?;
+/// Loads a value that is read in this process.
+async fn load(
+    input: &StepInput,
+    stored: &StoredInput,
+    use_of_it: &str,
+    cx: &ToolContext,
+) -> Result<Value, Box<Failure>> {
+    let bytes = load_bytes(input, stored, use_of_it, cx).await?;
     let unusable = |why: String| invalid(format!("input `{}` cannot be read: {why}", input.name));
     if stored.is_json {
         return serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()));

@@ -17,18 +17,21 @@ mod inputs;
 mod outputs;
 mod place;
 
-use super::ToolContext;
 use super::program::Program;
 use super::shell;
-use crate::failure::{failure, invalid};
-use crate::halt::Halt;
+use super::{GRACE_MS, ToolContext};
+use crate::failure::{failure, invalid, shown, timeout};
+use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, CallResult};
 use inputs::ResolvedInput;
 use place::StepPlace;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use windlass_protocol::{BuiltinAction, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable, codes};
+use windlass_protocol::{
+    BuiltinAction, DURATION_FORM, Failure, PlanStep, RoutingTarget, StepProgram, StepVariable, codes,
+    timeout_ms,
+};
 
 /// Name in messages, as in "the command of plan step could not be started".
 const TOOL: &str = "plan step";
@@ -40,23 +43,52 @@ pub(super) async fn run(call: &Call, cx: &ToolContext, halt: Halt) -> CallResult
 async fn run_step(call: &Call, cx: &ToolContext, halt: Halt) -> Result<Value, Box<Failure>> {
     let step = PlanStep::read(&call.config).map_err(invalid)?;
     let inputs = inputs::resolve(&step, &call.config, cx).await?;
+    let limit_ms = limit_ms(&step, &inputs)?;
+    let work = |halt| run_with_inputs(&step, &inputs, call, cx, halt);
+    let ended = limited(limit_ms, GRACE_MS, halt, work).await;
+    match limit_ms {
+        Some(limit_ms) if ended.timed_out => Err(timeout(&format!("step `{}`", cx.step()), limit_ms)),
+        _ => ended.result,
+    }
+}
+
+/// Returns the time limit of a step whose action reads it from an input. The engine knows any other.
+fn limit_ms(step: &PlanStep, inputs: &[ResolvedInput]) -> Result<Option<u64>, Box<Failure>> {
+    let Some(name) = &step.timeout_input else { return Ok(None) };
+    let Some(text) = inputs::text_of(inputs, name) else { return Ok(Some(PlanStep::TIMEOUT_MS)) };
+    let refused = || {
+        let text = shown(&text);
+        invalid(format!(
+            "the input `{name}` is the timeout of the step, and `{text}` is not a duration: {DURATION_FORM}"
+        ))
+    };
+    timeout_ms(&Value::String(text.clone())).map(Some).ok_or_else(refused)
+}
+
+async fn run_with_inputs(
+    step: &PlanStep,
+    inputs: &[ResolvedInput],
+    call: &Call,
+    cx: &ToolContext,
+    halt: Halt,
+) -> Result<Value, Box<Failure>> {
     let routing = routing(&call.config)?;
     let produced = match &step.program {
         StepProgram::Builtin(BuiltinAction::RequestHttp) => {
             cx.note_logs(Vec::new());
-            builtin::request_http(&inputs, call, cx, halt).await?
+            builtin::request_http(inputs, call, cx, halt).await?
         }
         StepProgram::Builtin(BuiltinAction::Check) => {
             cx.note_logs(Vec::new());
-            builtin::check(&inputs)?
+            builtin::check(inputs)?
         }
         StepProgram::Builtin(BuiltinAction::Shell | BuiltinAction::RunImage)
         | StepProgram::Script { .. }
         | StepProgram::Image { .. } => {
-            return run_program(&step, &inputs, routing.as_ref(), cx, halt).await;
+            return run_program(step, inputs, routing.as_ref(), cx, halt).await;
         }
     };
-    outputs::store_values(&step, produced, cx).await
+    outputs::store_values(step, produced, cx).await
 }
 
 fn routing(config: &Map<String, Value>) -> Result<Option<RoutingTarget>, Box<Failure>> {
