@@ -209,7 +209,7 @@ fn pln_10_pln_11_pln_12_pln_21_pln_35_a_lost_worker_makes_an_execution_begin_fro
 }
 
 /// A plan of one step that notes its process and waits for a file.
-fn gated(place: &Place) -> Value {
+pub(crate) fn gated(place: &Place) -> Value {
     let (began, gate) = (place.path("began"), place.path("gate"));
     let script = format!(
         "echo begun; echo $$ >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done > outputs/o",
