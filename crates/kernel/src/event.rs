@@ -82,9 +82,13 @@ pub enum Event {
         outcome: Outcome,
         failure: Option<Box<Failure>>,
     },
+    /// Everything begins again because a worker was lost. `started` is false if the loss is not counted: the worker gave the
+    /// work back, or had not begun.
     Restarted {
         generation: u32,
         remaining_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        started: bool,
     },
     /// A decision reached its limit of firings; the next input continues the work.
     Continued,

@@ -60,8 +60,8 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Compensating => life::move_phase(state, Move::Compensate),
         Event::Finalizing => life::move_phase(state, Move::Finalize),
         Event::Ended { outcome, .. } => life::ended(state, *outcome),
-        Event::Restarted { generation, remaining_ms } => {
-            life::restarted(state, net, *generation, *remaining_ms)
+        Event::Restarted { generation, remaining_ms, started } => {
+            life::restarted(state, net, *generation, *remaining_ms, *started)
         }
         Event::Forked(fork) => life::forked(state, net, fork),
         Event::Continued | Event::StopAsked { .. } => Ok(()),

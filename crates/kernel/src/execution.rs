@@ -85,10 +85,13 @@ pub struct Head {
     pub failures: Arc<Vec<FailureNote>>,
     /// The step-run that failed last, so that its tokens carry their origin.
     pub last_failed: Option<RunId>,
-    /// Branches of each join step, by the step's number. It is empty in nets without join steps, and after a clearing. It
-    /// is last because rows of older releases end before it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Branches of each join step, by the step's number. It is empty in nets without join steps, and after a clearing. The
+    /// fields from here on are last because rows of older releases end before them.
+    #[serde(default)]
     pub branches: Vec<Branches>,
+    /// Number of restarts after which the execution has less of its limit left.
+    #[serde(default)]
+    pub losses: u32,
 }
 
 /// Branches of a join step. Counting them here spares every decision a search through tokens and step-runs.
@@ -250,6 +253,7 @@ impl Default for Head {
             failures: Arc::default(),
             last_failed: None,
             branches: Vec::new(),
+            losses: 0,
         }
     }
 }

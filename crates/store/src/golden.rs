@@ -77,7 +77,8 @@ kinds! {
 }
 
 /// A field that came later has files of its own: those from before it never change.
-const LATER: [&str; 4] = ["done_metadata", "failed_metadata", "iteration_ended_output", "failed_of_loops"];
+const LATER: [&str; 5] =
+    ["done_metadata", "failed_metadata", "iteration_ended_output", "failed_of_loops", "restarted_started"];
 
 fn file(event: &Event) -> &'static str {
     match event {
@@ -85,6 +86,7 @@ fn file(event: &Event) -> &'static str {
         Event::Failed { metadata: Some(_), .. } => LATER[1],
         Event::IterationEnded { output: Some(_), .. } => LATER[2],
         Event::Failed { partial: true, .. } | Event::Failed { deferred: true, .. } => LATER[3],
+        Event::Restarted { started: true, .. } => LATER[4],
         _ => kind(event),
     }
 }

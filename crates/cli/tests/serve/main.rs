@@ -30,6 +30,7 @@ mod orchestration;
 mod people;
 mod plan_executions;
 mod plan_large;
+mod plan_losses;
 mod plan_restarts;
 mod plan_secrets;
 mod plan_storm;

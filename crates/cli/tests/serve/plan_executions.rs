@@ -248,7 +248,7 @@ fn pln_22_lists_of_plan_executions_count_the_steps_of_each() {
 }
 
 /// A plan of one step that notes its process and waits for a file.
-fn gated(place: &Place) -> Value {
+pub(crate) fn gated(place: &Place) -> Value {
     let (began, gate) = (place.path("began"), place.path("gate"));
     let script = format!(
         "echo begun; echo $$ >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done > outputs/o",

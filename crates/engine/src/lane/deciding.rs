@@ -4,7 +4,7 @@ use super::Lane;
 use super::asking::CheckedCall;
 use super::batch::{Building, WriteFollowUp};
 use super::depth;
-use super::dispatch::unit;
+use super::dispatch::{Cursor, unit};
 use super::live::{Live, Residency};
 use super::reading::LookupReason;
 use super::retry::Forking;
@@ -20,7 +20,7 @@ use windlass_kernel::{
     Need, Net, Phase, Rejected, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Audit, Creation, Definition, Entry, MailId, Origin, Tenant, WorkflowId, Write};
+use windlass_store::{Audit, Creation, Definition, Entry, MailId, Origin, Tenant, WHOLE, WorkflowId, Write};
 
 /// An input that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -94,6 +94,7 @@ pub(super) enum PendingKind {
     /// The worker that took an execution no longer has it: answered with a verdict.
     WholeEnded {
         fence: Fence,
+        loss: Loss,
         failure: Option<Box<protocol::Failure>>,
     },
     /// The worker of an offer does not list it: it may not have received it.
@@ -176,6 +177,16 @@ impl<R> StartRequester<R> {
 impl<R> Pending<R> {
     pub fn input(input: Input) -> Pending<R> {
         Pending { what: PendingKind::Input(Box::new(input)), reply: None, mail: None, audit: None }
+    }
+
+    /// Creates the input for a lease that ended without a report of its worker.
+    pub fn lost_lease((run, fence): (RunId, Fence), loss: Loss, cursor: Cursor) -> Pending<R> {
+        if run == WHOLE {
+            let what = PendingKind::WholeEnded { fence, loss, failure: None };
+            return Pending { what, reply: None, mail: None, audit: None };
+        }
+        let unit = LeaseUnit::Run { run, fence };
+        Pending::input(Input::LeaseLost(LeaseLost { unit, loss, cursor }))
     }
 }
 
@@ -329,9 +340,9 @@ impl<R> Lane<R> {
             PendingKind::Taken { run, fence, session } => self.give_to_runner(id, run, fence, session),
             PendingKind::Inside { run, fence } => self.hand_inside(id, run, fence),
             PendingKind::WholeReady { fence } => self.whole_ready(id, fence, pending),
-            PendingKind::WholeEnded { fence, ref mut failure } => {
+            PendingKind::WholeEnded { fence, loss, ref mut failure } => {
                 let failure = failure.take();
-                self.whole_ended(id, fence, failure, pending);
+                self.whole_ended(id, fence, (loss, failure), pending);
             }
             PendingKind::Again { run, fence } => self.send_again(unit(id, run, fence)),
             PendingKind::Claimed { run, fence, session } => self.hand_to_claim(id, run, fence, session),
@@ -477,9 +488,7 @@ impl<R> Lane<R> {
         building.artifacts.extend(decision.artifacts);
         Arc::make_mut(&mut building.records).extend(decision.records);
         for (run, fence) in std::mem::take(&mut building.withdrawn) {
-            let unit = LeaseUnit::Run { run, fence };
-            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+            self.enqueue_input(id, Pending::lost_lease((run, fence), Loss::NotStarted, None));
         }
         self.note_owned(id, takes_over, owned);
     }

@@ -9,8 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
 use windlass_kernel::{
-    Cause, Decided, Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Need, Phase, RunId,
-    RunState, StepRun, Timer, any_of,
+    Cause, Decided, Execution, ExecutionId, Fence, Loss, Need, Phase, RunId, RunState, StepRun, Timer, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{DueTimer, Lease, Session, Tenant, WHOLE, Write};
@@ -100,9 +99,7 @@ impl<R> Lane<R> {
             return self.enqueue(id, run, fence);
         }
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
-            let unit = LeaseUnit::Run { run, fence };
-            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::lost_lease((run, fence), Loss::NotStarted, None));
         }
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };

@@ -11,9 +11,7 @@ use super::sessions::{Outside, report_input};
 use crate::wake::{EngineAnswer, GroupCall, GroupLoad, GroupReply, HeldCall, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::net::Work;
-use windlass_kernel::{
-    Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Net, RunId, RunState, any_of,
-};
+use windlass_kernel::{Execution, ExecutionId, Fence, Loss, Millis, Net, RunId, RunState, any_of};
 use windlass_protocol as protocol;
 use windlass_store::{
     Entry, Lease, Offer, ReportReceipt, Session as StoredSession, Stop, Tenant, WHOLE, WorkerSession, Write,
@@ -372,9 +370,7 @@ impl<R> Lane<R> {
         };
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
             self.groups.unreserve(session);
-            let unit = LeaseUnit::Run { run, fence };
-            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::lost_lease((run, fence), Loss::NotStarted, None));
         }
         if !self.groups.assign_reserved(session) {
             let (Some(route), Some(live)) = (self.route(id, run), self.executions.get(id)) else { return };

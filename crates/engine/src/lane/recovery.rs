@@ -6,7 +6,7 @@ use super::dispatch::unit;
 use super::queue::{Queued, QueuedWork};
 use super::reading::List;
 use crate::wake::Lookup;
-use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
+use windlass_kernel::{ExecutionId, Input, Loss, RunId};
 use windlass_protocol::SessionId;
 use windlass_store::{Lease, Offer, Stop, WHOLE};
 
@@ -75,20 +75,12 @@ impl<R> Lane<R> {
                     self.keep_offer(offer, lease);
                 }
                 Some(lease) if is_held(self, offer, lease) => {}
-                Some(_) if offer.run == WHOLE => {
-                    let what = PendingKind::WholeEnded { fence: offer.fence, failure: None };
-                    self.enqueue_input(
-                        offer.execution,
-                        Pending { what, reply: None, mail: None, audit: None },
-                    );
-                }
                 Some(lease) => {
-                    let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
                     // The engine itself died. A step in flight is not the likely cause, so the loss is not counted:
                     // killing the process repeatedly fails no execution.
                     let loss = if lease.started_at.is_some() { Loss::GivenBack } else { Loss::NotStarted };
-                    let lost = LeaseLost { unit, loss, cursor: offer.cursor.clone() };
-                    self.enqueue_input(offer.execution, Pending::input(Input::LeaseLost(lost)));
+                    let lost = Pending::lost_lease((offer.run, offer.fence), loss, offer.cursor.clone());
+                    self.enqueue_input(offer.execution, lost);
                 }
             }
         }

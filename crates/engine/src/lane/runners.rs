@@ -10,7 +10,7 @@ use super::groups::GroupKey;
 use super::lines::Lines;
 use super::queue::{Queued, QueuedWork};
 use crate::wake::{Effect, EngineAnswer, GroupReply, SessionKey};
-use windlass_kernel::{ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Phase, RunId};
+use windlass_kernel::{ExecutionId, Fence, Loss, Phase, RunId};
 use windlass_protocol as protocol;
 use windlass_protocol::{
     AgentAnswer, Call, Order, Outcome, Reply, ResourceAsk, ResourceReply, Rights, Variables,
@@ -122,9 +122,7 @@ impl<R> Lane<R> {
         self.sessions.unreserve_runner(session);
         let Some(work) = work else { return self.rest(id) };
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
-            let unit = LeaseUnit::Run { run, fence };
-            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::lost_lease((run, fence), Loss::NotStarted, None));
         }
         if !self.sessions.has_slot(session) {
             return self.enqueue(id, run, fence);

@@ -167,13 +167,7 @@ impl<R> Lane<R> {
         }
         // An execution that drains still waits for work that it asked to stop.
         self.sessions.lost += 1;
-        if run == WHOLE {
-            let what = PendingKind::WholeEnded { fence, failure: None };
-            return self.enqueue_input(execution, Pending { what, reply: None, mail: None, audit: None });
-        }
-        let unit = LeaseUnit::Run { run, fence };
-        let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
-        self.enqueue_input(execution, Pending::input(lost));
+        self.enqueue_input(execution, Pending::lost_lease((run, fence), loss, held.cursor.clone()));
     }
 
     /// Handles a unit that the worker never received: there is nothing to stop.

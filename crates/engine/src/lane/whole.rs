@@ -181,9 +181,7 @@ impl<R> Lane<R> {
             Some(Ok(_)) | None => return self.rest(id),
         };
         if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
-            let unit = LeaseUnit::Run { run, fence };
-            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
-            return self.enqueue_input(id, Pending::input(Input::LeaseLost(lost)));
+            return self.enqueue_input(id, Pending::lost_lease((run, fence), Loss::NotStarted, None));
         }
         let Some(session) = self.holder_of(id, fence).filter(|_| !self.stopping) else { return };
         let now = self.now.wall;
@@ -234,12 +232,15 @@ impl<R> Lane<R> {
     /// Handles the end of a worker's work on an execution: it was stopped, cannot begin, or gave up.
     pub(super) fn whole_reported(&mut self, report: protocol::Report, reply: R) {
         let (execution, run, fence) = parts(report.unit);
-        // Without a holder, the last process dispatched it, or it was answered before: the state of the execution
-        // decides.
-        if let Some((session, _, true)) = self.sessions.release(report.unit) {
-            let stop = Stop { execution, run, fence, session: StoredSession(session.0) };
-            return self.open.write(Write::Stopped(stop), WriteFollowUp::Verdict(reply));
-        }
+        let loss = match self.sessions.release(report.unit) {
+            Some((session, _, true)) => {
+                let stop = Stop { execution, run, fence, session: StoredSession(session.0) };
+                return self.open.write(Write::Stopped(stop), WriteFollowUp::Verdict(reply));
+            }
+            Some((_, _, false)) => Loss::Started,
+            // The last process dispatched it, or it was answered before: the state of the execution decides.
+            None => Loss::GivenBack,
+        };
         let failure = match report.outcome {
             protocol::Outcome::Failed(failure) => Some(Box::new(failure)),
             protocol::Outcome::Done { .. }
@@ -247,7 +248,7 @@ impl<R> Lane<R> {
             | protocol::Outcome::Later { .. }
             | protocol::Outcome::Child { .. } => None,
         };
-        let what = PendingKind::WholeEnded { fence, failure };
+        let what = PendingKind::WholeEnded { fence, loss, failure };
         self.enqueue_input(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
@@ -257,7 +258,7 @@ impl<R> Lane<R> {
         &mut self,
         id: ExecutionId,
         fence: Fence,
-        failure: Option<Box<Failure>>,
+        (loss, failure): (Loss, Option<Box<Failure>>),
         pending: Pending<R>,
     ) {
         let Some(live) = self.executions.get(id) else { return };
@@ -272,7 +273,10 @@ impl<R> Lane<R> {
             _ if awaits_uploads(live) => Input::Uploaded { failure: None },
             _ => {
                 let unit = LeaseUnit::Execution { generation: fence.generation() };
-                Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })
+                // Nothing of the execution runs before its worker is ready.
+                let has_begun = live.state.phase() != Phase::Starting;
+                let loss = if has_begun { loss } else { Loss::NotStarted };
+                Input::LeaseLost(LeaseLost { unit, loss, cursor: None })
             }
         };
         self.decide(id, Pending { what: PendingKind::Report(Box::new(input)), ..pending });

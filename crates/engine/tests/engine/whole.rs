@@ -90,7 +90,7 @@ fn a_lost_worker_restarts_the_execution_at_another_one_and_its_reports_change_no
     rig.done(&steps[0], json!("old"));
     rig.leave();
     let whole = take(&rig);
-    assert_eq!((whole.unit.generation(), whole.attempt, whole.losses), (2, 1, 1));
+    assert_eq!((whole.unit.generation(), whole.attempt, whole.losses), (2, 1, 1), "it begins a second time");
     let again = works(&rig, 2);
     assert_eq!(rig.done(&steps[1], json!("old")), Verdict::Stale);
     assert_eq!(rig.report(&old, Outcome::Stopped), Verdict::Stale);
@@ -103,17 +103,49 @@ fn a_lost_worker_restarts_the_execution_at_another_one_and_its_reports_change_no
 
 #[test]
 fn an_execution_is_failed_by_the_fifth_lost_worker() {
-    let mut rig = Rig::with_slots(1);
+    let rig = Rig::with_slots(1);
     let id = rig.start("plan", plan(1), json!({}));
+    let mut whole = rig.work();
     for generation in 1..=5 {
-        let whole = take(&rig);
-        assert_eq!(whole.unit.generation(), generation);
+        assert_eq!((whole.unit.generation(), ready(&rig, &whole)), (generation, Verdict::Accepted));
         let step = rig.work();
-        assert!(!step.unit.is_whole());
-        rig.leave();
+        assert_eq!(rig.report(&whole, Outcome::Stopped), Verdict::Accepted, "its lease seemed to end");
+        let orders = if generation < 5 { vec![rig.order(), rig.order()] } else { vec![rig.order()] };
+        for order in orders {
+            match order {
+                Order::Run(again) => whole = *again,
+                Order::Stop { unit, .. } => assert_eq!(unit, step.unit),
+                Order::Unknown => panic!("the session is open"),
+            }
+        }
+        rig.report(&step, Outcome::Stopped);
     }
     assert_eq!(end(&rig, id), Phase::Ended(End::Failed));
     assert!(rig.idle());
+}
+
+#[test]
+fn work_that_is_given_back_or_that_never_began_counts_as_no_loss() {
+    let mut rig = Rig::with_slots(1);
+    let id = rig.start("plan", plan(1), json!({}));
+    for _ in 0..6 {
+        take(&rig);
+        rig.work();
+        rig.leave();
+    }
+    for _ in 0..6 {
+        take(&rig);
+        rig.work();
+        rig.restart();
+    }
+    for _ in 0..6 {
+        let whole = rig.work();
+        assert_eq!(rig.report(&whole, Outcome::Stopped), Verdict::Accepted, "it was not ready yet");
+    }
+    let whole = take(&rig);
+    assert_eq!(whole.unit.generation(), 19);
+    rig.done(&rig.work(), json!(1));
+    assert_eq!(end(&rig, id), Phase::Ended(End::Completed));
 }
 
 #[test]

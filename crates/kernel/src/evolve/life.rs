@@ -172,6 +172,7 @@ pub(super) fn restarted(
     net: &Net,
     generation: u32,
     remaining_ms: Option<u64>,
+    started: bool,
 ) -> Applied {
     let queued = net.policy().affinity == Affinity::OneWorker;
     move_phase(state, Move::Restart { queued })?;
@@ -184,6 +185,7 @@ pub(super) fn restarted(
     let head = &mut state.head;
     head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
     head.restarts += 1;
+    head.losses += u32::from(started);
     restart_numbering(head, generation);
     head.held = false;
     head.ctx = Ctx::default();

@@ -70,8 +70,9 @@ fn a_record_that_breaks_a_rule_is_refused() {
     check(Event::Compensating, "no Compensate in running");
     check(Event::Ended { outcome: Outcome::Completed, failure: None }, "in running");
     check(Event::Released { by: String::new() }, "held or released twice");
-    check(Event::Restarted { generation: 2, remaining_ms: None }, "cleared state");
-    check(Event::Restarted { generation: 9, remaining_ms: None }, "cleared state");
+    let restarted = |generation| Event::Restarted { generation, remaining_ms: None, started: true };
+    check(restarted(2), "cleared state");
+    check(restarted(9), "cleared state");
     check(Event::LoopStarted { run: live, total: Some(1), items: None }, "no Loop (K2)");
     check(
         Event::IterationStarted { run: live, index: 0 },

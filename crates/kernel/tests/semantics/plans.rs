@@ -29,8 +29,12 @@ fn running(steps: Vec<Step>) -> (Drive, String) {
 }
 
 fn lose_worker(drive: &mut Drive) -> Result<String, Rejected> {
+    lose_by(drive, Loss::Started)
+}
+
+fn lose_by(drive: &mut Drive, loss: Loss) -> Result<String, Rejected> {
     let unit = LeaseUnit::Execution { generation: drive.state.head.generation };
-    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None }))
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss, cursor: None }))
 }
 
 #[test]
@@ -71,6 +75,25 @@ fn pln_10_a_runner_lost_five_times_fails_the_execution() {
         _ => None,
     });
     assert_eq!(why.unwrap().message, "runner lost 5 times");
+}
+
+#[test]
+fn pln_10_work_that_is_given_back_or_never_began_is_no_loss_of_the_runner() {
+    let mut drive = dispatched(vec![task("a", &[])]);
+    for number in 2..=15 {
+        let loss = if number % 2 == 0 { Loss::GivenBack } else { Loss::NotStarted };
+        assert_eq!(lose_by(&mut drive, loss).unwrap(), format!("generation {number}"));
+        drive.send(Input::Assign { worker: "next".into() }).unwrap();
+    }
+    assert_eq!((drive.state.head.restarts, drive.state.head.losses), (14, 0));
+    for _ in 0..4 {
+        lose_worker(&mut drive).unwrap();
+        drive.send(Input::Assign { worker: "next".into() }).unwrap();
+    }
+    assert_eq!(lose_by(&mut drive, Loss::GivenBack).unwrap(), "generation 20", "not the fifth loss");
+    drive.send(Input::Assign { worker: "next".into() }).unwrap();
+    lose_worker(&mut drive).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Finalizing, "the fifth loss");
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn life() -> Vec<Event> {
         Event::Finalizing,
         Event::Ended { outcome: Outcome::Completed, failure: None },
         Event::Ended { outcome: Outcome::Failed, failure: Some(Box::new(failure())) },
-        Event::Restarted { generation: 2, remaining_ms: Some(1_000) },
-        Event::Restarted { generation: 3, remaining_ms: None },
+        Event::Restarted { generation: 2, remaining_ms: Some(1_000), started: false },
+        Event::Restarted { generation: 3, remaining_ms: None, started: false },
         Event::Continued,
     ]
 }
@@ -309,6 +309,7 @@ fn later() -> Vec<Event> {
             )),
         },
         Event::Joined { step: StepId(4), tokens: vec![TOKEN], token: TOKEN.next(), args: None },
+        Event::Restarted { generation: 4, remaining_ms: None, started: true },
     ]
 }
 

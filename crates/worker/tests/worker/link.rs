@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use windlass_protocol::{
-    Call, CallBatch, OpenedSession, Outcome, PROTOCOL_VERSION, Register, Registered, Reply, Report,
-    SessionId, Unit, Verdict,
+    CALLS_BYTES_MAX, Call, CallBatch, OpenedSession, Outcome, PROTOCOL_VERSION, Register, Registered, Reply,
+    Report, SessionId, Unit, Verdict,
 };
 use windlass_worker::{LinkConfig, Port, connect};
 
@@ -156,4 +156,19 @@ fn calls_that_are_too_large_together_are_sent_in_parts_and_one_that_is_too_large
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn a_call_beyond_the_limit_of_every_server_is_refused_without_being_sent() {
+    let server = small_server(Arc::new((Mutex::new(true), Condvar::new())));
+    let folder = tempfile::tempdir().unwrap();
+    let port = connected(&server, folder.path());
+    let (registered, registrations) = replies();
+    port(register("worker"), registered);
+    assert!(matches!(registrations.recv_timeout(PATIENCE).unwrap(), Reply::Registered(_)));
+    let (reply, answers) = replies();
+    port(report(1, CALLS_BYTES_MAX), reply);
+    let Reply::Refused(why) = answers.recv_timeout(PATIENCE).unwrap() else { panic!("it is refused") };
+    assert!(why.message.contains(&format!("more than the limit of {CALLS_BYTES_MAX} bytes")), "{why:?}");
+    assert!(server.seen().iter().all(|seen| !seen.line.ends_with("/calls")), "nothing is sent");
 }

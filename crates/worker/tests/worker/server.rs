@@ -69,6 +69,11 @@ impl Server {
     pub fn others(&self) -> usize {
         self.seen.try_iter().count()
     }
+
+    /// Takes the requests that came and were not looked at.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.try_iter().flatten().collect()
+    }
 }
 
 pub fn answer(status: &str, headers: &str, body: &str) -> String {
