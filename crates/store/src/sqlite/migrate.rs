@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 35] = [
+const MIGRATIONS: [Migration; 36] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -63,6 +63,7 @@ const MIGRATIONS: [Migration; 35] = [
         name: "artifact_rows_only",
         sql: include_str!("schema/0035_artifact_rows_only.sql"),
     },
+    Migration { number: 36, name: "fewer_indexes", sql: include_str!("schema/0036_fewer_indexes.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -185,6 +186,7 @@ mod tests {
             "4ac75b6861b887b5cbf8c58ec23a1322d5540b37044084de59d26a06f832a778",
             "687818d41f2f3a6021fa2751cb7f97b328775ed02770542f3064682fffed00ab",
             "54dae2f58394679d1986a1a0d921917efb19389aac2c325904d0af82215fafc9",
+            "aeaa8374010097d68d93b7748f5f3fc458bad6542a259af72c77bcb761f67407",
         ];
         assert_eq!(found, expected);
     }

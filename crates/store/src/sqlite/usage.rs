@@ -2,7 +2,7 @@
 //! its row and the rows that were appended after the position up to which all are counted.
 
 use super::columns::{Columns, read_row};
-use super::statements::{execute, query_all};
+use super::statements::{execute, query_all, query_first};
 use crate::commit::Position;
 use crate::origin::Tenant;
 use crate::store::StoreResult;
@@ -43,16 +43,27 @@ fn read_uncounted(conn: &Connection) -> StoreResult<UsageChanges> {
     Ok(sums)
 }
 
-/// Reads the length of each row that is not counted yet, with its tenant. The row of its execution may be deleted already.
-/// A damaged store has rows without either, which count for nobody and are found by the check.
+/// Sums the lengths of the rows that are not counted yet by execution, and returns the sums with their tenants.
 fn read_lengths(conn: &Connection, table: &str, column: &str) -> StoreResult<Vec<(Tenant, i64)>> {
     let sql = format!(
-        "SELECT coalesce((SELECT tenant FROM executions WHERE key = execution), \
-         (SELECT tenant FROM forgotten WHERE key = execution)), length({column}) \
-         FROM {table} WHERE position > (SELECT position FROM usage_counted)"
+        "SELECT execution, length({column}) FROM {table} WHERE position > (SELECT position FROM usage_counted)"
     );
-    let rows: Vec<(Option<Tenant>, i64)> = query_all(conn, &sql, [], |row| Ok((row.read(0)?, row.get(1)?)))?;
-    Ok(rows.into_iter().filter_map(|(tenant, length)| Some((tenant?, length))).collect())
+    let mut sums: BTreeMap<i64, i64> = BTreeMap::new();
+    for (execution, length) in query_all(conn, &sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))? {
+        *sums.entry(execution).or_default() += length;
+    }
+    let mut found = Vec::new();
+    for (execution, length) in sums {
+        found.extend(find_tenant(conn, execution)?.map(|tenant| (tenant, length)));
+    }
+    Ok(found)
+}
+
+/// Finds the tenant of an execution, whose row may be deleted already. The rows of a damaged store may belong to no tenant.
+fn find_tenant(conn: &Connection, key: i64) -> StoreResult<Option<Tenant>> {
+    let sql = "SELECT coalesce((SELECT tenant FROM executions WHERE key = ?1), \
+               (SELECT tenant FROM forgotten WHERE key = ?1))";
+    Ok(query_first(conn, sql, [key], |row| row.read(0))?.flatten())
 }
 
 /// Adds changes, with one row per tenant.
