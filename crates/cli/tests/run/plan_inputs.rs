@@ -1,7 +1,6 @@
 //! Inputs of plans and of their steps: how they are bound, their defaults, their schemas, and bad ones.
 
 use crate::plans::{find, output, planning, ran, refused};
-use crate::rig::files;
 use serde_json::json;
 use std::fs;
 

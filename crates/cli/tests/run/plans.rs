@@ -1,8 +1,7 @@
 //! Plans: steps are real processes in work dirs of their own, and the view is the document's `{id, spec, status}`.
 
 use crate::receiver;
-use crate::rig::{CommandOutput, Place, files, until};
-use rustix::process::Signal;
+use crate::rig::{CommandOutput, Place, files};
 use serde_json::{Value, json};
 use std::fs;
 
