@@ -273,9 +273,10 @@ impl<R> Lane<R> {
             _ if awaits_uploads(live) => Input::Uploaded { failure: None },
             _ => {
                 let unit = LeaseUnit::Execution { generation: fence.generation() };
-                // Nothing of the execution runs before its worker is ready.
-                let has_begun = live.state.phase() != Phase::Starting;
-                let loss = if has_begun { loss } else { Loss::NotStarted };
+                // A worker that reports before it is ready gives the execution back. One that disappears may have been ended by
+                // what it prepared, so that loss counts.
+                let is_returned = pending.reply.is_some() && live.state.phase() == Phase::Starting;
+                let loss = if is_returned { Loss::GivenBack } else { loss };
                 Input::LeaseLost(LeaseLost { unit, loss, cursor: None })
             }
         };
