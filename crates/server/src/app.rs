@@ -67,6 +67,9 @@ pub struct App {
     pub(crate) sign_in_codes: SignInCodes,
     /// Notified when schedules or their runs have changed.
     pub schedule_bell: Notify,
+    /// Wakes requests that wait for changes of schedules and runs. They compare what they read, so a wake-up too many
+    /// changes nothing.
+    pub run_bell: Notify,
     /// Notified when a routing target has changed.
     pub routing_bell: Notify,
     /// Notified when a dead letter may have been written.
@@ -157,6 +160,7 @@ impl App {
             plans: Plans::default(),
             sign_in_codes: SignInCodes::default(),
             schedule_bell: Notify::new(),
+            run_bell: Notify::new(),
             routing_bell: Notify::new(),
             notice_bell: Notify::new(),
             pulse,
@@ -187,10 +191,15 @@ impl App {
 
     /// Stores rows other than journals, all of them or none, and returns the result of each.
     pub async fn store_entries(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
-        match self.ask(Request::Keep(entries)).await? {
-            EngineAnswer::Kept(applied) => Ok(applied),
-            other => Err(unexpected_answer(&other)),
+        let changes_schedules = entries.iter().any(changes_schedules);
+        let applied = match self.ask(Request::Keep(entries)).await? {
+            EngineAnswer::Kept(applied) => applied,
+            other => return Err(unexpected_answer(&other)),
+        };
+        if changes_schedules {
+            self.run_bell.notify_waiters();
         }
+        Ok(applied)
     }
 
     /// Runs work that blocks on a thread for blocking work.
@@ -253,6 +262,13 @@ impl App {
     pub async fn stopped(&self) {
         // The sender lives as long as `self`, so the receiver never fails.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+}
+
+fn changes_schedules(entry: &Entry) -> bool {
+    match entry {
+        Entry::Audited { entry, .. } => changes_schedules(entry),
+        entry => matches!(entry, Entry::Schedule(_)),
     }
 }
 

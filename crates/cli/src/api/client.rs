@@ -219,6 +219,18 @@ impl Client {
         parse_json(&self.text(request)?)
     }
 
+    /// Sends a request whose answer may take long. Returns None if `given_up` completes first.
+    pub fn json_unless(&self, request: ApiRequest, given_up: impl Future) -> Result<Option<Value>, ApiError> {
+        let connection = self.connection.borrow().clone();
+        let answer = self.runtime.block_on(async {
+            tokio::select! {
+                answer = connection.send(request) => Some(answer),
+                _ = given_up => None,
+            }
+        });
+        answer.map(|answer| parse_json(&accept_text(answer?)?)).transpose()
+    }
+
     /// Sends many requests, several at a time, and returns the answers in their order. The requests must be safe to
     /// repeat: a request without an answer is sent again.
     pub fn json_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<Value>, ApiError> {

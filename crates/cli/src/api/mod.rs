@@ -9,7 +9,7 @@ mod executions;
 mod poll;
 
 pub use client::Client;
-pub use connection::Need;
+pub use connection::{ApiRequest, Need};
 pub use definitions::{list_workflows, newest_version, workflow_ids};
 pub use error::ApiError;
 pub use executions::{

@@ -347,6 +347,39 @@ fn sch_17_sch_23_a_newer_occurrence_waits_replaces_or_is_refused_by_policy() {
 }
 
 #[test]
+fn a_list_of_runs_is_sent_when_it_differs_from_the_page_that_was_seen() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = create(&server, &every_second(shell("tick", "true")));
+    for path in [format!("/api/v1/runs?schedule_id={id}"), format!("/api/v1/schedules/{id}/runs?limit=200")] {
+        assert_eq!(get(&server, &path).get("tag"), None);
+        let mut page = get(&server, &format!("{path}&wait_ms=0"));
+        let mut statuses = std::collections::BTreeSet::new();
+        while !statuses.contains("succeeded") {
+            let tag = page["tag"].as_str().unwrap().to_owned();
+            page = get(&server, &format!("{path}&wait_ms=30000&seen={tag}"));
+            assert_ne!(page["tag"], tag, "it was sent because of a change: {page}");
+            let runs = page["items"].as_array().unwrap().iter();
+            statuses.extend(runs.map(|run| run["status"].as_str().unwrap().to_owned()));
+        }
+    }
+    let pause = send(&server, Method::POST, &format!("/api/v1/schedules/{id}/pause"), &json!({}));
+    assert_eq!(pause.0, 200, "{pause:?}");
+    let ended = format!("/api/v1/runs?schedule_id={id}&status=failed");
+    let none = get(&server, &format!("{ended}&wait_ms=0"));
+    let tag = none["tag"].as_str().unwrap();
+    assert_eq!(get(&server, &format!("{ended}&wait_ms=1&seen={tag}")), none);
+    assert_eq!(get(&server, &format!("{ended}&wait_ms=30000&seen=another")), none);
+    assert_eq!(get(&server, &format!("{ended}&wait_ms=30000")), none, "there is nothing to compare with");
+    let (status, refused) = read_answer(server.get("/api/v1/runs?wait_ms=30001"));
+    let details = &refused["error"]["details"][0];
+    assert_eq!(
+        (status.as_u16(), &details["path"], &details["message"]),
+        (400, &json!("wait_ms"), &json!("must be at most 30000"))
+    );
+}
+
+#[test]
 fn sch_11_sch_22_a_run_that_is_killed_with_its_server_has_failed_and_is_retried() {
     let place = Place::new();
     let server = place.serve();

@@ -2,7 +2,7 @@
 
 use super::paging::Paged;
 use super::schedules::{TAG, find, store_audited};
-use super::shared::Refusals;
+use super::shared::{Refusals, parse_wait};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -12,9 +12,14 @@ use crate::problem::{Problem, Refused};
 use crate::scheduler::cancel_execution;
 use axum::Json;
 use axum::extract::{Path, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,6 +31,11 @@ use windlass_store::{
 use windlass_views::{execution_id, time};
 
 const LIST: Paged = Paged { name: "runs", usual: 50, most: 200 };
+/// Bytes of a page's digest: enough that two pages never have the same.
+const TAG_BYTES: usize = 16;
+/// Minimum time between two reads of a page that a request waits for, so that a server with many changes is not occupied
+/// with clients that wait.
+const READ_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -45,6 +55,11 @@ pub(crate) struct RunParams {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     cursor: Option<String>,
+    /// `tag` of the same page at an earlier time
+    seen: Option<String>,
+    /// Milliseconds to wait until the page differs from the one that was `seen`
+    #[param(minimum = 0, maximum = 30000)]
+    wait_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -55,6 +70,11 @@ pub(crate) struct RunsOfScheduleParams {
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
     cursor: Option<String>,
+    /// `tag` of the same page at an earlier time
+    seen: Option<String>,
+    /// Milliseconds to wait until the page differs from the one that was `seen`
+    #[param(minimum = 0, maximum = 30000)]
+    wait_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -160,6 +180,10 @@ pub(crate) struct RunList {
     items: Vec<RunSummary>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,
+    /// Digest of the items, if `wait_ms` was sent. Send it as `seen` to wait for a change of them
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tag: Option<String>,
 }
 
 /// List runs
@@ -172,8 +196,8 @@ async fn list_runs(
 ) -> Result<Json<RunList>, Problem> {
     let wrong = |_| Problem::invalid("schedule_id", "is not the id of a schedule");
     let schedule = params.schedule_id.as_deref().map(ids::schedule).transpose().map_err(wrong)?;
-    let RunParams { status, limit, cursor, .. } = params;
-    list(&app, &caller, schedule, RunsOfScheduleParams { status, limit, cursor }).await
+    let RunParams { schedule_id: _, status, limit, cursor, seen, wait_ms } = params;
+    list(&app, &caller, schedule, RunsOfScheduleParams { status, limit, cursor, seen, wait_ms }).await
 }
 
 /// List the runs of a schedule
@@ -201,11 +225,44 @@ async fn list(
     let limit = LIST.limit(params.limit)?;
     let before = LIST.place(params.cursor.as_deref(), |text| ids::schedule_run(text).ok())?;
     let status = params.status.as_deref().map(parse_status).transpose()?;
+    let until = parse_wait("wait_ms", params.wait_ms)?;
     let tenant = caller.tenant.clone();
     let query = RunQuery { tenant, schedule, status, before, limit: limit + 1 };
-    let mut found = app.readers.of(&caller.tenant).look(move |reader| reader.schedule_runs(&query)).await?;
+    if params.wait_ms.is_none() {
+        return Ok(Json(read_page(app, query).await?));
+    }
+    loop {
+        let (changed, next_read) = (app.run_bell.notified(), Instant::now() + READ_EVERY);
+        let page = read_page(app, query.clone()).await?.with_tag()?;
+        if page.tag != params.seen {
+            return Ok(Json(page));
+        }
+        let changed = async {
+            changed.await;
+            sleep_until(next_read).await;
+        };
+        tokio::select! {
+            () = changed => {}
+            () = sleep_until(until) => return Ok(Json(page)),
+            () = app.stopped() => return Ok(Json(page)),
+        }
+    }
+}
+
+/// Reads a page by a query for one run more than it has.
+async fn read_page(app: &App, query: RunQuery) -> Result<RunList, Problem> {
+    let (tenant, limit) = (query.tenant.clone(), query.limit - 1);
+    let mut found = app.readers.of(&tenant).look(move |reader| reader.schedule_runs(&query)).await?;
     let next_cursor = LIST.cut(&mut found, limit, |last| ids::format_run(last.id)).cursor;
-    Ok(Json(RunList { items: found.iter().map(RunSummary::from).collect(), next_cursor }))
+    Ok(RunList { items: found.iter().map(RunSummary::from).collect(), next_cursor, tag: None })
+}
+
+impl RunList {
+    fn with_tag(self) -> Result<RunList, Problem> {
+        let json = serde_json::to_vec(&self.items).map_err(Problem::internal)?;
+        let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(json)[..TAG_BYTES]);
+        Ok(RunList { tag: Some(tag), ..self })
+    }
 }
 
 fn parse_status(text: &str) -> Result<RunStatus, Problem> {

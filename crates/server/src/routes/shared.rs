@@ -63,9 +63,14 @@ const WAIT_MAX_MS: u64 = 30_000;
 
 /// Returns the end of the wait that a request asks for by `waitMs`.
 pub(crate) fn wait_until(wait_ms: Option<u64>) -> Result<Instant, Problem> {
+    parse_wait("waitMs", wait_ms)
+}
+
+/// Returns the end of the wait that a request asks for by a parameter.
+pub(crate) fn parse_wait(name: &str, wait_ms: Option<u64>) -> Result<Instant, Problem> {
     let wait_ms = wait_ms.unwrap_or_default();
     match wait_ms > WAIT_MAX_MS {
-        true => Err(Problem::invalid("waitMs", format!("must be at most {WAIT_MAX_MS}"))),
+        true => Err(Problem::invalid(name, format!("must be at most {WAIT_MAX_MS}"))),
         false => Ok(Instant::now() + Duration::from_millis(wait_ms)),
     }
 }

@@ -1,20 +1,26 @@
 //! `windlass schedules run`: the schedules of a folder in the foreground.
 
-use crate::api::Client;
+use crate::api::{ApiRequest, Client};
 use crate::commands::report::print_json;
 use crate::exit::Usage;
 use crate::format::plain;
 use crate::progress::say;
 use crate::signals;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
-use std::time::Duration;
+use std::thread;
+use tokio::sync::oneshot;
 
-/// Time between two polls of the runs.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Number of runs that are read at a time. Changes between two polls are in the list of runs.
+/// Maximum time for which one request waits for a change. An engine that has ended by itself is noticed by the next request.
+const WAIT_MS: &str = "5000";
+const NOT_WAITING: &str = "0";
+/// Number of runs that are read at a time. Changes between two reads are in the list of runs.
 const SHOWN_MAX: &str = "100";
+
+/// The newest runs by id, so that those of one moment are printed in their order.
+type Runs = BTreeMap<String, Value>;
 
 /// Start the work of this folder's schedules until Ctrl-C
 ///
@@ -33,7 +39,9 @@ pub struct Foreground {
 impl Foreground {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let signals = signals::listen()?;
-        let mut seen = self.read(client)?;
+        let (interrupt, mut interrupted) = oneshot::channel();
+        thread::spawn(move || signals.recv().map(|_| interrupt.send(())));
+        let (mut seen, mut tag) = read_page(client.json(request(client, "", NOT_WAITING))?);
         if !client.start_schedules() {
             return Err(Usage::new(format!("another process {} starts the schedules", client.place()))
                 .hint("`windlass runs list` shows their runs")
@@ -41,8 +49,10 @@ impl Foreground {
         }
         say("starting schedules; Ctrl-C stops");
         loop {
-            let is_interrupted = signals.recv_timeout(LOOK_EVERY).is_ok();
-            let runs = self.read(client)?;
+            let changed = client.json_unless(request(client, &tag, WAIT_MS), &mut interrupted)?;
+            let is_interrupted = changed.is_none();
+            let page = changed.map_or_else(|| client.json(request(client, &tag, NOT_WAITING)), Ok)?;
+            let (runs, new_tag) = read_page(page);
             for (id, run) in &runs {
                 if seen.get(id).is_none_or(|before| before["status"] != run["status"]) {
                     self.print(run)?;
@@ -51,15 +61,8 @@ impl Foreground {
             if is_interrupted {
                 return Ok(());
             }
-            seen = runs;
+            (seen, tag) = (runs, new_tag);
         }
-    }
-
-    /// Reads the newest runs by id, so that those of one moment are printed in their order.
-    fn read(&self, client: &Client) -> anyhow::Result<BTreeMap<String, Value>> {
-        let mut page = client.get(&["runs"], &[("limit", SHOWN_MAX)])?;
-        let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        Ok(items.into_iter().map(|run| (run["id"].as_str().unwrap_or_default().to_owned(), run)).collect())
     }
 
     fn print(&self, run: &Value) -> anyhow::Result<()> {
@@ -70,4 +73,17 @@ impl Foreground {
         let (at, id, status, key) = (text("updated_at"), text("id"), text("status"), text("occurrence_key"));
         Ok(writeln!(stdout(), "{at}  {id}  {status:15}  attempt {}  {}", run["attempt"], plain(key))?)
     }
+}
+
+fn request(client: &Client, seen: &str, wait_ms: &str) -> ApiRequest {
+    let query = [("limit", SHOWN_MAX), ("seen", seen), ("wait_ms", wait_ms)];
+    client.request(Method::GET, &["runs"]).query(&query)
+}
+
+/// Returns the runs of a page, and its tag.
+fn read_page(mut page: Value) -> (Runs, String) {
+    let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let id = |run: &Value| run["id"].as_str().unwrap_or_default().to_owned();
+    let tag = page["tag"].as_str().unwrap_or_default().to_owned();
+    (items.into_iter().map(|run| (id(&run), run)).collect(), tag)
 }
