@@ -68,7 +68,7 @@ impl StepId {
 const GENERATION_SHIFT: u32 = 32;
 
 macro_rules! generational {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub u64);
@@ -98,23 +98,19 @@ macro_rules! generational {
                 self.0.fmt(f)
             }
         }
-    };
+    )+};
 }
 
-generational!(
+generational! {
     /// Id of one firing of a step. It rises within an execution, across generations, so it never names another
     /// firing.
-    RunId
-);
-generational!(
+    RunId;
     /// The right to answer for one offer of a step-run. Every offer has a new, higher fence, and an answer under any
     /// fence but that of the open offer changes nothing (K3).
-    Fence
-);
-generational!(
+    Fence;
     /// Id of one enabled token: control that has arrived at a step.
-    TokenId
-);
+    TokenId;
+}
 
 /// Iteration numbers of the enclosing loops, outermost first; empty outside loops.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
