@@ -6,7 +6,6 @@
 
 mod graph;
 mod limits;
-mod place;
 mod read;
 mod report;
 mod steps;

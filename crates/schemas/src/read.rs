@@ -1,9 +1,8 @@
 //! Converts the JSON of a schema to its graph, within the limits that need no counting of paths.
 
 use crate::SchemaProblem;
-use crate::graph::{Covers, Graph, Node, NodeId};
+use crate::graph::{Covers, Graph, Node, NodeId, Target, join, measure, parse_reference};
 use crate::limits::{BYTES_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, SUBSCHEMAS_MAX};
-use crate::place::{Target, join, measure, parse_reference};
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

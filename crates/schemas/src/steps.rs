@@ -2,9 +2,8 @@
 //! the validator are ignored, because it has none when it collects errors.
 
 use crate::Misfit;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Graph, Node, NodeId, measure};
 use crate::limits::{BYTES_PER_STEP, NESTING_MAX, STEPS_MAX};
-use crate::place::measure;
 use crate::report::shorten_pointer;
 use serde_json::{Map, Value};
 

@@ -18,7 +18,6 @@ mod parts;
 mod redactor;
 mod rules;
 mod stream;
-mod urls;
 
 pub use envelope::{Sealed, SealedError, SecretId, open, rewrap, seal};
 pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};

@@ -12,7 +12,6 @@ mod expression;
 mod firing;
 mod graph;
 mod history;
-mod joins;
 mod kept;
 mod large;
 mod lifecycle;
@@ -41,7 +40,6 @@ pub use graph::{Graph, GraphEdge, GraphIterations, GraphNode, GraphState};
 pub use history::{
     ExecutionHold, FIRINGS_BYTES_MAX, History, ManualEnd, VALUES_BYTES_MAX, WaitingGate, newest_hold,
 };
-pub use joins::{WaitingJoin, waiting_joins};
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{
     AnswerBudget, ArtifactCopy, FindCopy, LoggedOutput, Open, ReadLog, ReadValue, SHOWN_BYTES_MAX, Sources,
@@ -70,6 +68,7 @@ pub use timeline::{
     TokenChange, TokenRef, label,
 };
 pub use waiting::{
-    gate_keys, seen_by_parent, waiting_at_gate, waiting_for, waiting_for_release, waiting_of_child,
+    WaitingJoin, gate_keys, seen_by_parent, waiting_at_gate, waiting_for, waiting_for_release, waiting_joins,
+    waiting_of_child,
 };
 pub use wire::{duration, execution_id, time, workflow_id};

@@ -6,9 +6,9 @@ mod projection;
 
 pub use projection::ProgressProjection;
 
-use crate::joins::waiting_joins;
 use crate::response::{Leases, execution_status};
 use crate::shapes::ExecutionStatus;
+use crate::waiting::waiting_joins;
 use crate::wire::time_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
