@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use windlass_protocol::FailureCode;
+use windlass_store::each_tenant_limit;
 
 /// Crates of the workspace that a crate may use. A new crate needs a row.
 const USES: [(&str, &[&str]); 18] = [
@@ -213,6 +214,45 @@ fn workers_have_no_master_key() {
         }
     }
     assert!(found.is_empty(), "a worker could open stored secrets itself:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_source_file_is_a_module() {
+    for (name, _) in USES {
+        let files = sources(name);
+        let unused: Vec<&str> =
+            files.iter().map(|(file, _)| file.as_str()).filter(|file| !is_module(file, &files)).collect();
+        assert!(unused.is_empty(), "no `mod` declares {}, so they are not compiled", unused.join(", "));
+    }
+}
+
+/// Returns whether a file is the root of its crate, or its parent declares it.
+fn is_module(file: &str, files: &[(String, String)]) -> bool {
+    let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    let Some((parent, name)) = path.rsplit_once('/') else { return false };
+    let parents = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"].map(|end| format!("{parent}{end}"));
+    let declares = |text: &str| text.lines().any(|line| contains_word(line, &format!("mod {name};")));
+    ["lib", "main"].contains(&name)
+        || files.iter().any(|(other, text)| parents.contains(other) && declares(text))
+}
+
+macro_rules! limit_names {
+    ($($field:ident: $number:ty, $max:tt, $about:literal;)*) => {
+        const LIMITS: &[&str] = &[$(stringify!($field),)*];
+    };
+}
+each_tenant_limit!(limit_names);
+
+#[test]
+fn every_limit_of_tenants_is_enforced() {
+    let files: Vec<(String, String)> = sources("server").into_iter().map(without_tests).collect();
+    let is_read = |limit: &str, text: &str| {
+        let uses = [format!("limits.{limit}"), format!("limits(tenant).{limit}")];
+        uses.iter().any(|used| contains_word(text, used))
+    };
+    let read = |limit: &&&str| files.iter().any(|(_, text)| is_read(limit, text));
+    let unread: Vec<&str> = LIMITS.iter().filter(|limit| !read(limit)).copied().collect();
+    assert!(unread.is_empty(), "no code of the server enforces {}", unread.join(", "));
 }
 
 /// One dependency as its manifest names it; `dev` is for tests and benches only.

@@ -46,20 +46,11 @@ pub(crate) fn default_tenant() -> StoredTenant {
 }
 
 fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
+    let id = ids::fresh("user_")?;
     Ok(StoredToken {
-        id: ids::fresh("user_")?,
-        tenant: Tenant::default(),
         name: "owner".to_owned(),
-        role: Role::Owner.name().to_owned(),
-        roles: Vec::new(),
-        group: None,
         person: Some(OWNER.to_owned()),
-        digest,
-        issuer: None,
         created_by: SERVER.to_owned(),
-        created_at: now(),
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
+        ..StoredToken::new(id, digest, Tenant::default(), Role::Owner.name(), now())
     })
 }

@@ -84,6 +84,29 @@ pub struct StoredToken {
     pub last_used_at: Option<Millis>,
 }
 
+impl StoredToken {
+    /// Returns a token for a role in a tenant, without a restriction and without an end.
+    #[must_use]
+    pub fn new(id: String, digest: [u8; 32], tenant: Tenant, role: &str, created_at: Millis) -> StoredToken {
+        StoredToken {
+            id,
+            tenant,
+            name: String::new(),
+            role: role.to_owned(),
+            roles: Vec::new(),
+            group: None,
+            person: None,
+            digest,
+            issuer: None,
+            created_by: String::new(),
+            created_at,
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+        }
+    }
+}
+
 /// The caller who requests a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {

@@ -292,21 +292,12 @@ mod tests {
     }
 
     fn stored(id: &str, digest: u8, issuer: Option<u8>, expires_at: Option<i64>) -> StoredToken {
+        let created_at = Millis(i64::from(digest));
         StoredToken {
-            id: id.to_owned(),
-            tenant: Tenant::default(),
-            name: String::new(),
-            role: "viewer".to_owned(),
-            roles: Vec::new(),
-            group: None,
-            person: None,
-            digest: [digest; 32],
             issuer: issuer.map(|issuer| [issuer; 32]),
             created_by: "user_1".to_owned(),
-            created_at: Millis(i64::from(digest)),
             expires_at: expires_at.map(Millis),
-            revoked_at: None,
-            last_used_at: None,
+            ..StoredToken::new(id.to_owned(), [digest; 32], Tenant::default(), "viewer", created_at)
         }
     }
 

@@ -154,21 +154,14 @@ fn session(app: &App, caller: &Caller, token: &Token) -> Result<StoredToken, Pro
         Credential::Token(digest) => Some(app.directory.issuer(&digest)),
         Credential::Until(_) | Credential::Free | Credential::Folder => None,
     };
+    let id = ids::fresh(SESSION_PREFIX)?;
     Ok(StoredToken {
-        id: ids::fresh(SESSION_PREFIX)?,
-        tenant: caller.tenant.clone(),
         name: SESSION_NAME.to_owned(),
-        role: caller.role.name().to_owned(),
         roles: caller.roles.to_vec(),
-        group: None,
-        person: None,
-        digest: token.digest(),
         issuer,
         created_by: caller.id.clone(),
-        created_at: at,
         expires_at: Some(caller.ends_at(app).map_or(end, |until| until.min(end))),
-        revoked_at: None,
-        last_used_at: None,
+        ..StoredToken::new(id, token.digest(), caller.tenant.clone(), caller.role.name(), at)
     })
 }
 

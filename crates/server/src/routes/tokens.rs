@@ -199,21 +199,15 @@ fn stored(
         return Err(Problem::invalid("expiresAt", "must be in the future"));
     }
     Role::check_others(&request.roles).map_err(|why| Problem::invalid("roles", why))?;
+    let id = ids::fresh("user_")?;
     Ok(StoredToken {
-        id: ids::fresh("user_")?,
-        tenant: tenant.clone(),
         name: check_name("name", &request.name)?,
-        role: request.role.name().to_owned(),
         roles: request.roles.clone(),
         group: group(request)?,
         person: person(app, tenant, request)?,
-        digest: token.digest(),
-        issuer: None,
         created_by: caller.id.clone(),
-        created_at,
         expires_at,
-        revoked_at: None,
-        last_used_at: None,
+        ..StoredToken::new(id, token.digest(), tenant.clone(), request.role.name(), created_at)
     })
 }
 

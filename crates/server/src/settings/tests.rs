@@ -72,6 +72,15 @@ fn a_secret_is_not_shown() {
     assert_eq!(settings.jwt.secret.unwrap().as_str(), "hunter2hunter2");
 }
 
+#[test]
+fn every_setting_is_read() {
+    let sources = [include_str!("mod.rs"), include_str!("parse.rs")];
+    let is_read = |name: &str| sources.iter().any(|source| source.contains(&format!("\"{name}\"")));
+    let named = SETTINGS.iter().map(|setting| setting.name).filter(|name| ![DATA, CONFIG].contains(name));
+    let unread: Vec<&str> = named.filter(|name| !is_read(name)).collect();
+    assert!(unread.is_empty(), "no code reads {}: add it to `Settings::read`", unread.join(", "));
+}
+
 /// The rows of docs/settings.md.
 fn documented() -> String {
     let rows = SETTINGS.iter().map(|setting| {

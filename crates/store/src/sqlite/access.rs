@@ -38,9 +38,24 @@ fn insert_token(conn: &Connection, token: &StoredToken) -> StoreResult<()> {
     let sql = "INSERT INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
                revoked_at, last_used_at, roles, runner_group, person, issuer) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-    let StoredToken { id, tenant, name, role, group, digest, created_by, created_at, .. } = token;
+    let StoredToken {
+        id,
+        tenant,
+        name,
+        role,
+        roles,
+        group,
+        person,
+        digest,
+        issuer,
+        created_by,
+        created_at,
+        expires_at,
+        revoked_at,
+        last_used_at,
+    } = token;
     let [expires_at, revoked_at, last_used_at] =
-        [token.expires_at, token.revoked_at, token.last_used_at].map(|time| time.map(|time| time.0));
+        [expires_at, revoked_at, last_used_at].map(|time| time.map(|time| time.0));
     let values = params![
         id,
         tenant.0,
@@ -52,10 +67,10 @@ fn insert_token(conn: &Connection, token: &StoredToken) -> StoreResult<()> {
         expires_at,
         revoked_at,
         last_used_at,
-        json(&token.roles),
+        json(roles),
         group,
-        token.person,
-        token.issuer
+        person,
+        issuer
     ];
     execute(conn, sql, values).map(drop)
 }
