@@ -216,6 +216,26 @@ fn workers_have_no_master_key() {
     assert!(found.is_empty(), "a worker could open stored secrets itself:\n{}", found.join("\n"));
 }
 
+#[test]
+fn every_source_file_is_a_module() {
+    for (name, _) in USES {
+        let files = sources(name);
+        let unused: Vec<&str> =
+            files.iter().map(|(file, _)| file.as_str()).filter(|file| !is_module(file, &files)).collect();
+        assert!(unused.is_empty(), "no `mod` declares {}, so they are not compiled", unused.join(", "));
+    }
+}
+
+/// Returns whether a file is the root of its crate, or its parent declares it.
+fn is_module(file: &str, files: &[(String, String)]) -> bool {
+    let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    let Some((parent, name)) = path.rsplit_once('/') else { return false };
+    let parents = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"].map(|end| format!("{parent}{end}"));
+    let declares = |text: &str| text.lines().any(|line| contains_word(line, &format!("mod {name};")));
+    ["lib", "main"].contains(&name)
+        || files.iter().any(|(other, text)| parents.contains(other) && declares(text))
+}
+
 macro_rules! limit_names {
     ($($field:ident: $number:ty, $max:tt, $about:literal;)*) => {
         const LIMITS: &[&str] = &[$(stringify!($field),)*];

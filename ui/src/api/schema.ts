@@ -3459,6 +3459,8 @@ export interface components {
             items: components["schemas"]["RunSummary"][];
             /** @description Send as `cursor` to get the next page; null on the last page */
             next_cursor?: string | null;
+            /** @description Digest of the items, if `wait_ms` was sent. Send it as `seen` to wait for a change of them */
+            tag?: string;
         };
         RunSummary: {
             /** @description `run_` and 32 hexadecimal digits */
@@ -9885,6 +9887,10 @@ export interface operations {
                 status?: string;
                 limit?: number;
                 cursor?: string;
+                /** @description `tag` of the same page at an earlier time */
+                seen?: string;
+                /** @description Milliseconds to wait until the page differs from the one that was `seen` */
+                wait_ms?: number;
             };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */
@@ -11762,6 +11768,10 @@ export interface operations {
                 status?: string;
                 limit?: number;
                 cursor?: string;
+                /** @description `tag` of the same page at an earlier time */
+                seen?: string;
+                /** @description Milliseconds to wait until the page differs from the one that was `seen` */
+                wait_ms?: number;
             };
             header?: {
                 /** @description Tenant to act for; requires the role owner or admin in the tenant `default` */

@@ -181,8 +181,10 @@ pub(crate) struct RunList {
     items: Vec<RunSummary>,
     /// Send as `cursor` to get the next page; null on the last page
     next_cursor: Option<String>,
-    /// Digest of the items. Send as `seen` with `wait_ms` to wait for a change of them
-    tag: String,
+    /// Digest of the items, if `wait_ms` was sent. Send it as `seen` to wait for a change of them
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tag: Option<String>,
 }
 
 /// List runs
@@ -227,6 +229,9 @@ async fn list(
     let wait = LongPoll::of_parameter("wait_ms", params.wait_ms)?;
     let tenant = caller.tenant.clone();
     let query = RunQuery { tenant, schedule, status, before, limit: limit + 1 };
+    if params.wait_ms.is_none() {
+        return Ok(Json(read_page(app, query).await?));
+    }
     let next_change = || {
         let (changed, next_read) = (app.run_bell.notified(), Instant::now() + READ_EVERY);
         async move {
@@ -235,8 +240,8 @@ async fn list(
         }
     };
     let read = async || {
-        let page = read_page(app, query.clone()).await?;
-        let has_news = params.seen.as_deref() != Some(&page.tag);
+        let page = read_page(app, query.clone()).await?.with_tag()?;
+        let has_news = page.tag != params.seen;
         Ok(PolledAnswer { answer: page, has_news })
     };
     wait.read_after(app, next_change, read).await.map(Json)
@@ -247,9 +252,15 @@ async fn read_page(app: &App, query: RunQuery) -> Result<RunList, Problem> {
     let (tenant, limit) = (query.tenant.clone(), query.limit - 1);
     let mut found = app.readers.of(&tenant).look(move |reader| reader.schedule_runs(&query)).await?;
     let next_cursor = LIST.cut(&mut found, limit, |last| ids::format_run(last.id)).cursor;
-    let items: Vec<RunSummary> = found.iter().map(RunSummary::from).collect();
-    let json = serde_json::to_vec(&items).map_err(Problem::internal)?;
-    Ok(RunList { items, next_cursor, tag: URL_SAFE_NO_PAD.encode(&Sha256::digest(json)[..TAG_BYTES]) })
+    Ok(RunList { items: found.iter().map(RunSummary::from).collect(), next_cursor, tag: None })
+}
+
+impl RunList {
+    fn with_tag(self) -> Result<RunList, Problem> {
+        let json = serde_json::to_vec(&self.items).map_err(Problem::internal)?;
+        let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(json)[..TAG_BYTES]);
+        Ok(RunList { tag: Some(tag), ..self })
+    }
 }
 
 fn parse_status(text: &str) -> Result<RunStatus, Problem> {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 /// Maximum time for which one request waits for a change. An engine that has ended by itself is noticed by the next request.
 const WAIT_MS: &str = "5000";
+const NOT_WAITING: &str = "0";
 /// Number of runs that are read at a time. Changes between two reads are in the list of runs.
 const SHOWN_MAX: &str = "100";
 
@@ -40,7 +41,7 @@ impl Foreground {
         let signals = signals::listen()?;
         let (interrupt, mut interrupted) = oneshot::channel();
         thread::spawn(move || signals.recv().map(|_| interrupt.send(())));
-        let (mut seen, mut tag) = read_page(client.json(request(client))?);
+        let (mut seen, mut tag) = read_page(client.json(request(client, "", NOT_WAITING))?);
         if !client.start_schedules() {
             return Err(Usage::new(format!("another process {} starts the schedules", client.place()))
                 .hint("`windlass runs list` shows their runs")
@@ -48,10 +49,9 @@ impl Foreground {
         }
         say("starting schedules; Ctrl-C stops");
         loop {
-            let waiting = request(client).query(&[("seen", &tag), ("wait_ms", WAIT_MS)]);
-            let changed = client.json_unless(waiting, &mut interrupted)?;
+            let changed = client.json_unless(request(client, &tag, WAIT_MS), &mut interrupted)?;
             let is_interrupted = changed.is_none();
-            let page = changed.map_or_else(|| client.json(request(client)), Ok)?;
+            let page = changed.map_or_else(|| client.json(request(client, &tag, NOT_WAITING)), Ok)?;
             let (runs, new_tag) = read_page(page);
             for (id, run) in &runs {
                 if seen.get(id).is_none_or(|before| before["status"] != run["status"]) {
@@ -75,8 +75,9 @@ impl Foreground {
     }
 }
 
-fn request(client: &Client) -> ApiRequest {
-    client.request(Method::GET, &["runs"]).query(&[("limit", SHOWN_MAX)])
+fn request(client: &Client, seen: &str, wait_ms: &str) -> ApiRequest {
+    let query = [("limit", SHOWN_MAX), ("seen", seen), ("wait_ms", wait_ms)];
+    client.request(Method::GET, &["runs"]).query(&query)
 }
 
 /// Returns the runs of a page, and its tag.
