@@ -9,13 +9,13 @@ use windlass_engine::{
     Wake, look_up,
 };
 use windlass_kernel::net::{Policy, Retry, Step};
-use windlass_kernel::{ExecutionId, Millis};
+use windlass_kernel::{ExecutionId, Millis, Outcome as End, Phase};
 use windlass_protocol::{
     AgentAnswer, AgentAsk, AgentCall, Call, Checkpoint, Failure, Order, Outcome, PROTOCOL_VERSION, Register,
     Reply, SessionId, Verdict, Work,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{DefinitionId, Quarantine, Runner, Session, Store, Tenant, WorkerSession};
+use windlass_store::{DefinitionId, Quarantine, Reader as _, Runner, Session, Store, Tenant, WorkerSession};
 
 const ACCEPTED: EngineAnswer = EngineAnswer::Reply(Reply::Verdict(Verdict::Accepted));
 
@@ -220,4 +220,26 @@ fn a_call_for_a_quarantined_execution_is_stale() {
     let agent = AgentCall { unit, call: "1".to_owned(), ask };
     let asked = process.ask(Request::Group(relay(Call::Agent(Box::new(agent)))));
     assert_eq!(asked, EngineAnswer::Reply(Reply::Agent(Box::new(AgentAnswer::Stale))));
+}
+
+#[test]
+fn a_worker_that_disappears_before_it_is_ready_counts_as_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+    let config = Config::default();
+    let ttl = config.lease_ttl_ms;
+    let mut process = Process::of(&mut store, config, true);
+    let plan = definition("plan", crate::whole::plan(1));
+    assert!(matches!(process.ask(Request::Define(Box::new(plan))), EngineAnswer::Defined { .. }));
+    let started = process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({})))));
+    let EngineAnswer::Started(id) = started else { panic!("{started:?}") };
+    for losses in 0..5 {
+        process.register();
+        let whole = process.work();
+        assert_eq!((whole.unit.is_whole(), whole.losses), (true, losses));
+        process.passes(ttl + 1);
+    }
+    drop(process);
+    let stored = store.reader().unwrap().load(id).unwrap().expect("an execution");
+    assert_eq!(stored.state.phase(), Phase::Ended(End::Failed));
 }

@@ -9,7 +9,7 @@ use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome as End, Ph
 use windlass_protocol::{Call, Checkpoint, Failure, Order, Outcome, Reply, Unit, Verdict, Work};
 use windlass_store::{Reader, WHOLE};
 
-fn plan(steps: u32) -> Arc<Net> {
+pub fn plan(steps: u32) -> Arc<Net> {
     let policy = Policy {
         join: Join::All,
         failure: FailureMode::Continue,
