@@ -51,6 +51,28 @@ fn what_a_tenant_stores_is_bounded_and_counted() {
 }
 
 #[test]
+fn a_killed_server_counts_what_it_counted_before() {
+    let stage = Stage::new();
+    let token = stage.token("developer");
+    let workflow = uploaded(&stage, &token, ECHO);
+    for number in 0..5 {
+        let text = format!("{number} {}", "x".repeat(if number == 0 { 100_000 } else { 100 }));
+        let (status, answer) = executed(&stage, &token, &workflow, &json!({ "text": text }));
+        assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+    let before = usage(&stage);
+    assert!(before["journal"].as_u64().unwrap() > 1_000, "{before}");
+    let stage = stage.restarted();
+    assert_eq!(usage(&stage), before);
+    // The count goes on from there, and its limit is that of the count.
+    change(&stage, &json!({ "storage": before["total"].as_u64().unwrap() + 1 }));
+    let (status, answer) = executed(&stage, &token, &workflow, &json!({ "text": "once more" }));
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let (status, refused) = executed(&stage, &token, &workflow, &json!({ "text": "too much" }));
+    assert_eq!(status, StatusCode::INSUFFICIENT_STORAGE, "{refused}");
+}
+
+#[test]
 fn a_log_ends_where_the_storage_does_and_later_steps_say_so() {
     let stage = Stage::new();
     change(&stage, &json!({ "storage": 1024 * 1024, "programs": "allowed" }));

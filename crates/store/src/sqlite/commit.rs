@@ -187,7 +187,7 @@ impl<'c> Commits<'c> {
         };
         self.write_rows(conn, owned.key, commit, position)?;
         self.write_around(transaction, owned.key, commit)?;
-        transaction.usage.add(&owned.tenant, Usage { journal: bytes(appended), ..Usage::default() });
+        transaction.appended.add(&owned.tenant, Usage { journal: bytes(appended), ..Usage::default() });
         Ok(Applied::Committed(position))
     }
 

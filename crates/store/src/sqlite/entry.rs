@@ -41,7 +41,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> S
         Entry::Forget { execution, ended_before } => {
             return retention::forget(conn, keys, *execution, *ended_before);
         }
-        Entry::Clear { rows } => return retention::clear(conn, usage, *rows),
+        Entry::Clear { rows } => return retention::clear(transaction, *rows),
         Entry::ArtifactsCounted { left } => {
             super::usage::set_artifacts(conn, left)?;
             return Ok(Applied::Done);

@@ -84,7 +84,7 @@ impl Sqlite {
             artifacts.divide(&retention::referenced(&conn)?)?;
             usage::set_artifacts(&conn, &artifacts.used()?)?;
         }
-        let usages = Arc::new(Usages::new(usage::load(&conn)?));
+        let usages = Arc::new(usage::load(&conn)?);
         Ok(Sqlite { path, conn, artifacts, keys, usages, seal: None, checkpoints, failed: None })
     }
 

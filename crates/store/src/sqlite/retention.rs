@@ -5,13 +5,15 @@ use super::columns::{Columns, ENDED, id_bytes, limit};
 use super::keys::Keys;
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
+use super::usage::count_appended;
+use super::write::Transaction;
 use crate::artifacts::{References, find_keys};
 use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::retention::{Forgettable, Retention};
 use crate::rules::{EndedFacts, may_forget};
 use crate::store::StoreResult;
-use crate::usage::{Usage, UsageChanges};
+use crate::usage::Usage;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, Millis};
@@ -72,11 +74,13 @@ pub(super) fn forget(
 }
 
 /// Deletes at most this many rows of forgotten executions; `Duplicate` when there are none left.
-pub(super) fn clear(conn: &Connection, usage: &mut UsageChanges, rows: usize) -> StoreResult<Applied> {
+pub(super) fn clear(transaction: &mut Transaction<'_>, rows: usize) -> StoreResult<Applied> {
+    let conn = transaction.conn;
     let next = query_first(conn, "SELECT key, last, tenant FROM forgotten LIMIT 1", [], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
     })?;
     let Some((key, last, owner)) = next else { return Ok(Applied::Duplicate) };
+    count_appended(conn, transaction.positions.last)?;
     let mut freed = Usage::default();
     let mut left = rows.saturating_sub(delete_journal(conn, key, last, rows, &mut freed)?);
     if left > 0 {
@@ -87,7 +91,7 @@ pub(super) fn clear(conn: &Connection, usage: &mut UsageChanges, rows: usize) ->
             left = left.saturating_sub(delete_rows(conn, table, columns, key, left)?);
         }
     }
-    owner.iter().for_each(|owner| usage.add(&Tenant::new(owner), freed));
+    owner.iter().for_each(|owner| transaction.usage.add(&Tenant::new(owner), freed));
     if left > 0 {
         execute(conn, "DELETE FROM forgotten WHERE key = ?1", [key])?;
     }

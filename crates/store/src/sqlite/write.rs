@@ -33,11 +33,15 @@ pub(super) fn apply(
         }
         let mut batch = Batch::new(conn, keys, seal)?;
         let applied = writes.iter().map(|write| batch.write(write)).collect::<StoreResult<_>>()?;
+        let Transaction { positions, usage, appended, .. } = batch.transaction;
         usage::count(conn, &usages.take_unwritten())?;
-        usage::count(conn, &batch.transaction.usage)?;
-        Ok::<_, StoreError>((applied, batch.transaction.usage))
+        usage::count(conn, &usage)?;
+        if positions.passed(usage::COUNT_EVERY) {
+            usage::count_appended(conn, positions.last)?;
+        }
+        Ok::<_, StoreError>((applied, [usage, appended]))
     })?;
-    usages.add(&changes);
+    changes.iter().for_each(|changes| usages.add(changes));
     let counted = writes.iter().filter_map(counted_artifacts).next_back();
     counted.into_iter().for_each(|left| usages.set_artifacts(left));
     Ok(applied)
@@ -54,24 +58,37 @@ pub(super) struct Transaction<'c> {
     pub(super) conn: &'c Connection,
     pub(super) keys: &'c mut Keys,
     pub(super) positions: Positions,
+    /// Changes of the usage that are counted in this transaction.
     pub(super) usage: UsageChanges,
+    /// Bytes of appended rows, which this or a later transaction counts.
+    pub(super) appended: UsageChanges,
     pub(super) seal: Option<&'c AuditSeal>,
 }
 
-/// The last position given to a journal row or a log chunk: one number line orders both.
-pub(super) struct Positions(i64);
+/// The positions of journal rows and log chunks: one number line orders both.
+pub(super) struct Positions {
+    /// The last one before the transaction.
+    before: Position,
+    pub(super) last: Position,
+}
 
 impl Positions {
     /// Reads the last position inside the transaction, since another process may have written before it.
     fn load(conn: &Connection) -> StoreResult<Positions> {
         let sql = "SELECT max(coalesce((SELECT max(position) FROM journal), 0), \
                    coalesce((SELECT max(position) FROM logs), 0))";
-        Ok(Positions(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?))
+        let last = Position(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?);
+        Ok(Positions { before: last, last })
     }
 
     pub(super) fn next(&mut self) -> Position {
-        self.0 += 1;
-        Position(self.0)
+        self.last.0 += 1;
+        self.last
+    }
+
+    /// Returns whether the transaction reached or passed a multiple of this number.
+    fn passed(&self, multiple: i64) -> bool {
+        self.before.0 / multiple < self.last.0 / multiple
     }
 }
 
@@ -87,8 +104,9 @@ struct Batch<'c> {
 
 impl<'c> Batch<'c> {
     fn new(conn: &'c Connection, keys: &'c mut Keys, seal: Option<&'c AuditSeal>) -> StoreResult<Self> {
-        let (positions, usage) = (Positions::load(conn)?, UsageChanges::default());
-        let transaction = Transaction { conn, keys, positions, usage, seal };
+        let (positions, usage, appended) =
+            (Positions::load(conn)?, UsageChanges::default(), UsageChanges::default());
+        let transaction = Transaction { conn, keys, positions, usage, appended, seal };
         Ok(Batch { transaction, commits: Commits::new(conn)?, refusals: Refusals::default() })
     }
 
@@ -164,14 +182,14 @@ impl<'c> Batch<'c> {
     }
 
     fn log(&mut self, chunk: &LogChunk) -> StoreResult<Applied> {
-        let Transaction { conn, keys, positions, usage, .. } = &mut self.transaction;
+        let Transaction { conn, keys, positions, appended, .. } = &mut self.transaction;
         let Some(owned) = keys.find(conn, chunk.execution)? else { return Ok(Applied::Fenced) };
         let sql = "INSERT INTO logs (position, execution, run, step, attempt, at, lines) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let LogChunk { step, attempt, lines, at, .. } = chunk;
         let (position, run) = (positions.next().0, chunk.run.0.cast_signed());
         execute(conn, sql, params![position, owned.key, run, step, attempt, at.0, lines])?;
-        usage.add(&owned.tenant, Usage { logs: bytes(lines.len()), ..Usage::default() });
+        appended.add(&owned.tenant, Usage { logs: bytes(lines.len()), ..Usage::default() });
         Ok(Applied::Done)
     }
 }

@@ -9,6 +9,7 @@ mod opening;
 mod people;
 mod plans;
 mod secrets;
+mod usage;
 
 use crate::commit::{Applied, Commit, Write};
 use crate::conformance::world::{World, definition, net, task, with};
