@@ -44,7 +44,13 @@ pub(super) struct Checkpoints {
     running: bool,
     /// Length of the log when the writer last tried to restart it.
     tried_at: i64,
+    /// Number of writes since the length of the log was read.
+    unread: usize,
 }
+
+/// Number of writes after which the length of the log is read again. SQLite prepares the pragma that reads it again each
+/// time, which costs a tenth of a small commit; a few small commits do not make the log long.
+const READ_EVERY: usize = 8;
 
 /// Pages in the log, and the number of copied ones.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +76,17 @@ impl Checkpoints {
             StoreError::Io(format!("the thread that copies the write-ahead log cannot be started: {error}"))
         })?;
         let (wake, thread) = (Some(wake), Some(thread));
-        Ok(Checkpoints { bounds, wake, done, thread, running: false, tried_at: 0 })
+        Ok(Checkpoints { bounds, wake, done, thread, running: false, tried_at: 0, unread: 0 })
     }
 
-    /// Keeps the log within its bounds. Called before a batch; returns an error of the thread.
-    pub(super) fn keep_short(&mut self, conn: &Connection) -> StoreResult<()> {
+    /// Keeps the log within its bounds. Called before a batch of so many writes; returns an error of the thread.
+    pub(super) fn keep_short(&mut self, conn: &Connection, writes: usize) -> StoreResult<()> {
         self.check_thread()?;
+        self.unread += writes;
+        if self.unread < READ_EVERY {
+            return Ok(());
+        }
+        self.unread = 0;
         let Bounds { start, rest, soft, long } = self.bounds;
         let log = copy(conn, "NOOP")?;
         if log.pages < start {

@@ -177,7 +177,7 @@ impl Store for Sqlite {
                 format!("an earlier write failed ({error}); nothing is written until it is opened again");
             return Err(StoreError::Io(what));
         }
-        let applied = self.checkpoints.keep_short(&self.conn).and_then(|()| {
+        let applied = self.checkpoints.keep_short(&self.conn, batch.len()).and_then(|()| {
             if batch.is_empty() {
                 return Ok(Vec::new());
             }
