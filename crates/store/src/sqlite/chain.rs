@@ -24,7 +24,7 @@ struct Link {
     version: u64,
 }
 
-/// The mark at or before a version, and the one after it.
+/// The mark at or before a version, and the one after it. No mark precedes the first rows of an execution.
 pub(super) const MARK_AT: &str = "SELECT position, version FROM journal \
      WHERE mark IS NOT NULL AND execution = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1";
 pub(super) const MARK_AFTER: &str = "SELECT position, version FROM journal \
@@ -52,37 +52,42 @@ impl Chain<'_> {
     fn links(&self, from: u64, limit: usize) -> StoreResult<Vec<Link>> {
         let mut mark = self.mark(MARK_AT, from)?;
         let mut links = Vec::new();
-        while let Some(begin) = mark {
-            let next = self.mark(MARK_AFTER, begin.version)?;
+        loop {
+            let next = self.mark(MARK_AFTER, mark.map_or(from, |mark| mark.version))?;
             let end = match next {
                 Some(next) => self.step(next.position, next.version)?.1,
                 None => Some(self.last()?),
             };
-            links.extend(self.between(begin, end)?);
+            links.extend(self.between(mark, end)?);
             let passed = links.iter().skip(1).take_while(|link| link.version <= from).count();
             links.drain(..passed);
-            mark = next.filter(|_| links.len() < limit);
+            if next.is_none() || links.len() >= limit {
+                return Ok(links);
+            }
+            mark = next;
         }
-        if links.is_empty() {
-            return Err(self.damage(0, "its first row is missing".to_owned()).into());
-        }
-        Ok(links)
     }
 
-    /// Reads from a mark to the last row before the next one, in order.
-    fn between(&self, mark: Link, end: Option<i64>) -> StoreResult<Vec<Link>> {
+    /// Reads from a mark to the last row before the next one, in order. Without a mark, reads from the first row.
+    fn between(&self, mark: Option<Link>, end: Option<i64>) -> StoreResult<Vec<Link>> {
+        let near = mark.map_or(0, |mark| mark.version);
         let mut links = Vec::new();
         let mut at = end;
         while let Some(position) = at {
-            let (link, before) = self.step(position, mark.version)?;
+            let (link, before) = self.step(position, near)?;
             links.push(link);
-            if position == mark.position {
+            let is_begin = match mark {
+                Some(mark) => position == mark.position,
+                None => link.version == 0,
+            };
+            if is_begin {
                 links.reverse();
                 return Ok(links);
             }
             at = before.filter(|_| (links.len() as u64) <= MARK_EVERY);
         }
-        Err(self.damage(mark.version, "the rows after it do not lead back to it".to_owned()).into())
+        let begin = if mark.is_some() { "it" } else { "the first one" };
+        Err(self.damage(near, format!("the rows after it do not lead back to {begin}")).into())
     }
 
     /// Returns a row of the chain without its records, and the place of the one before it.

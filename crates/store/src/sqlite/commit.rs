@@ -62,7 +62,8 @@ struct StoredHead {
 }
 
 /// A journal row in which the version passes a multiple of this has a mark. There are fewer rows than this between two
-/// marks, which bounds the cost of finding a place in a journal.
+/// marks, which bounds the cost of finding a place in a journal. The first row needs none, because the chain ends there:
+/// most executions have no row in the index of the marks.
 pub(super) const MARK_EVERY: u64 = 64;
 
 /// Looks up the facts that the rules need about one commit.
@@ -224,7 +225,8 @@ impl<'c> Commits<'c> {
         commit: &Commit,
     ) -> StoreResult<usize> {
         let sealed = seal(commit.execution, commit.expected, commit.id, &commit.records);
-        let marked = commit.expected.next_multiple_of(MARK_EVERY) < commit.rows.head.version;
+        let passes_multiple = commit.expected.next_multiple_of(MARK_EVERY) < commit.rows.head.version;
+        let marked = before.is_some() && passes_multiple;
         self.append.execute(params![
             key,
             commit.expected.cast_signed(),

@@ -5,6 +5,7 @@ mod creation_times;
 mod damage;
 mod full;
 mod log;
+mod marks;
 mod opening;
 mod people;
 mod plans;
