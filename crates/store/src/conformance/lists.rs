@@ -47,12 +47,20 @@ pub fn offers_are_listed_page_by_page<P: StoreSite>(site: &P) {
     }
 }
 
+/// Lists executions, all of which must be of one tenant.
 fn list(store: &impl Store, status: Option<Status>, size: usize) -> Vec<ListedExecution> {
-    let mut reader = reader(store);
-    pages(size, |after: Option<&ListedExecution>, limit| {
-        let before = after.map(|listed| listed.execution);
-        reader.list(&Query { status, before, limit, ..Query::default() }).expect("a list")
-    })
+    let of = |tenant: Option<Tenant>| {
+        let mut reader = reader(store);
+        pages(size, |after: Option<&ListedExecution>, limit| {
+            let before = after.map(|listed| listed.execution);
+            let query = Query { tenant: tenant.clone(), status, before, limit, ..Query::default() };
+            reader.list(&query).expect("a list")
+        })
+    };
+    let all = of(None);
+    assert_eq!(of(Some(Tenant::default())), all, "{status:?} in pages of {size}");
+    assert_eq!(of(Some(Tenant::new("other"))), [], "{status:?} in pages of {size}");
+    all
 }
 
 fn ids(listed: &[ListedExecution]) -> Vec<u128> {

@@ -154,15 +154,15 @@ impl Catalog for SqliteReader {
         workflow: WorkflowId,
         bound: usize,
     ) -> StoreResult<usize> {
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM executions WHERE workflow = \
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM heads WHERE workflow = \
                    (SELECT max(key) FROM workflows WHERE id = ?2 AND tenant = ?1) LIMIT ?3)";
         query_count(&self.conn, sql, params![tenant.0, workflow_bytes(workflow), limit(bound)])
     }
 
     fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, count: usize) -> StoreResult<Vec<u64>> {
-        let sql = "SELECT h.at - e.created_at FROM executions e CROSS JOIN heads h ON h.key = e.key \
-                   WHERE e.workflow = (SELECT max(key) FROM workflows WHERE id = ?2 AND tenant = ?1) \
-                   AND h.phase = ?3 ORDER BY e.key DESC LIMIT ?4";
+        let sql = "SELECT h.at - e.created_at FROM heads h CROSS JOIN executions e ON e.key = h.key \
+                   WHERE h.workflow = (SELECT max(key) FROM workflows WHERE id = ?2 AND tenant = ?1) \
+                   AND h.phase = ?3 ORDER BY h.key DESC LIMIT ?4";
         let values = params![tenant.0, workflow_bytes(workflow), ENDED, limit(count)];
         query_all(&self.conn, sql, values, |row| Ok(row.get::<_, i64>(0)?.max(0).cast_unsigned()))
     }

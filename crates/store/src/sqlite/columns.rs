@@ -34,7 +34,7 @@ pub(super) fn phase_number(phase: Phase) -> i64 {
 }
 
 /// Phases in the order of their numbers.
-const PHASES: [Phase; 12] = [
+pub(super) const PHASES: [Phase; 12] = [
     Phase::Blank,
     Phase::Queued,
     Phase::Starting,

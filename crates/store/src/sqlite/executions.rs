@@ -1,6 +1,6 @@
 //! Lists of executions, newest first, read by the most selective index.
 
-use super::columns::{Columns as _, ENDED, id_bytes, limit, phase_number, workflow_bytes};
+use super::columns::{Columns as _, ENDED, PHASES, id_bytes, limit, phase_number, workflow_bytes};
 use super::creation::{ORIGIN, ORIGIN_COLUMNS, first_key_after, last_key_before, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
 use crate::commit::WorkflowId;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 /// Lists the newest executions of each requested phase, and of those the newest. No phase is read further than needed.
 pub(super) fn list(conn: &Connection, query: &Query) -> StoreResult<Vec<ListedExecution>> {
     let mut keys = Vec::new();
-    for phase in phases(query.status) {
+    for phase in phases(query) {
         let (sql, values) = statement(conn, query, phase)?;
         keys.extend(query_all(conn, &sql, params_from_iter(values), |row| Ok(row.get::<_, i64>(0)?))?);
     }
@@ -28,8 +28,13 @@ pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> St
     query_count(conn, sql, params![tenant.0, ENDED, limit(bound)])
 }
 
-fn phases(status: Option<Status>) -> Vec<Option<i64>> {
-    match status {
+/// Returns the phases of a list, each of which is a statement; `None` is any phase. The indexes of a tenant and of a workflow
+/// have the phase before the key.
+pub(super) fn phases(query: &Query) -> Vec<Option<i64>> {
+    match query.status {
+        None if is_bounded(query) && !is_narrower(query) => {
+            PHASES.into_iter().map(|phase| Some(phase_number(phase))).collect()
+        }
         None => vec![None],
         Some(Status::Phase(phase)) => vec![Some(phase_number(phase))],
         Some(Status::In(phases)) => phases.iter().map(|phase| Some(phase_number(*phase))).collect(),
@@ -50,12 +55,10 @@ enum Driver {
 
 impl Driver {
     fn of(query: &Query, phase: Option<i64>) -> Driver {
-        let is_narrow = query.correlation.is_some() || query.parent.is_some();
-        let is_bounded = query.workflow.is_some() || query.tenant.is_some();
         match query.tag {
             Some(_) if phase.is_some() && query.tenant.is_some() => Driver::TagPhases,
             Some(_) => Driver::Tags,
-            None if phase.is_some() && is_bounded && !is_narrow => Driver::Heads,
+            None if phase.is_some() && is_bounded(query) && !is_narrower(query) => Driver::Heads,
             None => Driver::Executions,
         }
     }
@@ -140,6 +143,11 @@ fn find_workflow_key(conn: &Connection, of: Option<&Tenant>, id: WorkflowId) -> 
     let found =
         query_first(conn, sql, params![workflow_bytes(id), of], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
     Ok(found.flatten().unwrap_or(i64::MIN))
+}
+
+/// Returns whether a list is of one tenant or of one workflow.
+fn is_bounded(query: &Query) -> bool {
+    query.workflow.is_some() || query.tenant.is_some()
 }
 
 /// Returns whether something narrows a list more than a workflow does.
