@@ -2,7 +2,7 @@
 //! its row and the rows that were appended after the position up to which all are counted.
 
 use super::columns::{Columns, read_row};
-use super::statements::{execute, query_all, query_first};
+use super::statements::{execute, query_all};
 use crate::commit::Position;
 use crate::origin::Tenant;
 use crate::store::StoreResult;
@@ -52,18 +52,17 @@ fn read_lengths(conn: &Connection, table: &str, column: &str) -> StoreResult<Vec
     for (execution, length) in query_all(conn, &sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))? {
         *sums.entry(execution).or_default() += length;
     }
+    // The row of an execution may be deleted already. Rows of a damaged store may belong to no tenant.
+    let mut owner = conn.prepare_cached(
+        "SELECT coalesce((SELECT tenant FROM executions WHERE key = ?1), \
+         (SELECT tenant FROM forgotten WHERE key = ?1))",
+    )?;
     let mut found = Vec::new();
     for (execution, length) in sums {
-        found.extend(find_tenant(conn, execution)?.map(|tenant| (tenant, length)));
+        let tenant: Option<String> = owner.query_row([execution], |row| row.get(0))?;
+        found.extend(tenant.map(|tenant| (Tenant::new(&tenant), length)));
     }
     Ok(found)
-}
-
-/// Finds the tenant of an execution, whose row may be deleted already. The rows of a damaged store may belong to no tenant.
-fn find_tenant(conn: &Connection, key: i64) -> StoreResult<Option<Tenant>> {
-    let sql = "SELECT coalesce((SELECT tenant FROM executions WHERE key = ?1), \
-               (SELECT tenant FROM forgotten WHERE key = ?1))";
-    Ok(query_first(conn, sql, [key], |row| row.read(0))?.flatten())
 }
 
 /// Adds changes, with one row per tenant.
