@@ -89,7 +89,7 @@ pub struct Head {
     /// fields from here on are last because rows of older releases end before them.
     #[serde(default)]
     pub branches: Vec<Branches>,
-    /// Number of restarts after which the execution has less of its limit left.
+    /// Number of losses of its worker that count.
     #[serde(default)]
     pub losses: u32,
 }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 use windlass_engine::{EngineAnswer, Handle, Request};
-use windlass_store::{Applied, Artifacts, AuditSeal, Entry, Tenant};
+use windlass_store::{Applied, Artifacts, AuditSeal, Entry, ScheduleWrite, Tenant};
 
 /// Time that `/readyz` waits for the engine: longer than a slow disk takes for a batch, shorter than usual probe timeouts.
 const READY_WITHIN: Duration = Duration::from_secs(2);
@@ -69,8 +69,8 @@ pub struct App {
     pub(crate) sign_in_codes: SignInCodes,
     /// Notified when schedules or their runs have changed.
     pub schedule_bell: Notify,
-    /// Wakes requests that wait for changes of schedules and runs. They compare what they read, so a wake-up too many
-    /// changes nothing.
+    /// Wakes requests that wait for changes of schedules and runs. They compare what they read, so extra wake-ups
+    /// change nothing.
     pub run_bell: Notify,
     /// Notified when a routing target has changed.
     pub routing_bell: Notify,
@@ -194,15 +194,16 @@ impl App {
 
     /// Stores rows other than journals, all of them or none, and returns the result of each.
     pub async fn store_entries(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
-        let changes_schedules = entries.iter().any(changes_schedules);
-        let applied = match self.ask(Request::Keep(entries)).await? {
-            EngineAnswer::Kept(applied) => applied,
-            other => return Err(unexpected_answer(&other)),
-        };
-        if changes_schedules {
+        let changes_runs = entries.iter().any(changes_runs);
+        let answer = self.ask(Request::Keep(entries)).await;
+        // Also after an error: the rows may be written.
+        if changes_runs {
             self.run_bell.notify_waiters();
         }
-        Ok(applied)
+        match answer? {
+            EngineAnswer::Kept(applied) => Ok(applied),
+            other => Err(unexpected_answer(&other)),
+        }
     }
 
     /// Runs work that blocks on a thread for blocking work.
@@ -268,10 +269,11 @@ impl App {
     }
 }
 
-fn changes_schedules(entry: &Entry) -> bool {
+fn changes_runs(entry: &Entry) -> bool {
     match entry {
-        Entry::Audited { entry, .. } => changes_schedules(entry),
-        entry => matches!(entry, Entry::Schedule(_)),
+        Entry::Audited { entry, .. } => changes_runs(entry),
+        Entry::Schedule(write) => !matches!(**write, ScheduleWrite::Renew { .. } | ScheduleWrite::Notice(_)),
+        _ => false,
     }
 }
 

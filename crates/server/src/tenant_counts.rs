@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use windlass_store::Tenant;
 
-/// Counts by tenant; no count is 0.
+/// Counts by tenant. Tenants with a count of 0 have no entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TenantCounts(Arc<Mutex<BTreeMap<Tenant, usize>>>);
 

@@ -32,7 +32,7 @@ use windlass_store::{
 use windlass_views::{execution_id, time};
 
 const LIST: Paged = Paged { name: "runs", usual: 50, most: 200 };
-/// Bytes of a page's digest: enough that two pages never have the same.
+/// Bytes of a page's digest: enough that a collision is improbable.
 const TAG_BYTES: usize = 16;
 /// Minimum time between two reads of a page that a request waits for, so that a server with many changes is not occupied
 /// with clients that wait.

@@ -88,7 +88,9 @@ impl BackgroundWork for Router {
                 match &known[&key] {
                     Readiness::Ready => self.start(&route).await?,
                     Readiness::NotReady => {}
-                    Readiness::Unknown(target, wait) => pause = pause.min(self.poll(&key, target, *wait)),
+                    Readiness::Unknown(target, wait) => {
+                        pause = pause.min(self.poll(&key, target, *wait).await?);
+                    }
                 }
             }
         }
@@ -128,16 +130,22 @@ impl Router {
     }
 
     /// Requests the URL of a target unless a request is open. Returns the time until the next one may be sent.
-    fn poll(&mut self, key: &TargetKey, target: &RoutingTarget, wait: Duration) -> Duration {
+    async fn poll(
+        &mut self,
+        key: &TargetKey,
+        target: &RoutingTarget,
+        wait: Duration,
+    ) -> Result<Duration, Problem> {
         let of_tenant = self.polled.iter().filter(|(tenant, ..)| *tenant == key.0).count();
         if !wait.is_zero() || self.polls.len() >= POLLS_MAX || of_tenant >= POLLS_OF_TENANT_MAX {
-            return wait.max(POLL_EVERY);
+            return Ok(wait.max(POLL_EVERY));
         }
+        let client = self.app.outbound.client().await?;
         if let Some(url) = target.ready_url.clone().filter(|_| self.polled.insert(key.clone())) {
-            let (app, target) = (self.app.clone(), target.clone());
-            self.polls.spawn(async move { poll::poll(&app.outbound, &target, &url).await });
+            let target = target.clone();
+            self.polls.spawn(async move { poll::poll(&client, &target, &url).await });
         }
-        POLL_EVERY
+        Ok(POLL_EVERY)
     }
 
     async fn start(&self, route: &AwaitedRoute) -> Result<(), Problem> {

@@ -2,7 +2,7 @@
 
 use super::targets::is_routing_key;
 use crate::host::now;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use reqwest::{Method, Response};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -46,8 +46,8 @@ impl Answered {
 }
 
 /// Requests the URL of a target once. Redirects are not followed.
-pub(super) async fn poll(outbound: &Outbound, target: &RoutingTarget, url: &str) -> TargetPoll {
-    let answered = match tokio::time::timeout(ANSWER_MAX, read(outbound, url)).await {
+pub(super) async fn poll(client: &OutboundClient, target: &RoutingTarget, url: &str) -> TargetPoll {
+    let answered = match tokio::time::timeout(ANSWER_MAX, read(client, url)).await {
         Ok(answered) => answered,
         Err(_) => Err(format!("no response within {} s", ANSWER_MAX.as_secs())),
     };
@@ -62,8 +62,8 @@ pub(super) async fn poll(outbound: &Outbound, target: &RoutingTarget, url: &str)
     TargetPoll { tenant, kind, name, ready_url: url.to_owned(), ready, routing_key, reason, at: now() }
 }
 
-async fn read(outbound: &Outbound, url: &str) -> Result<Answered, String> {
-    let request = outbound.request(Method::GET, url).await?;
+async fn read(client: &OutboundClient, url: &str) -> Result<Answered, String> {
+    let request = client.request(Method::GET, url)?;
     let response = request.send().await.map_err(|error| explain(&error))?;
     let status = response.status();
     if !status.is_success() {

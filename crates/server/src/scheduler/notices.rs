@@ -66,7 +66,7 @@ async fn send(app: &Arc<App>, notice: DeadLetterNotice) -> Result<(), Problem> {
     let body = body(&letter).to_string();
     let delivery = NewDelivery { number, message: 1, event: EVENT.to_owned(), body };
     let request = DeliveryRequest { url: &url, execution, delivery: &delivery };
-    let response = request.send(&app.outbound, &secrets, now()).await;
+    let response = request.send(&app.outbound.client().await?, &secrets, now()).await;
     let random = u32::try_from(seed() & u64::from(u32::MAX)).unwrap_or_default();
     let row = outcome(execution, number, attempts, &response, (now(), random));
     let attempt =

@@ -1,7 +1,7 @@
 //! One attempt to deliver an event, and the schedule of retries.
 
 use super::signature::{Secret, of_body, of_message};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
@@ -50,15 +50,25 @@ pub(crate) struct DeliveryRequest<'a> {
 
 impl DeliveryRequest<'_> {
     /// Sends the request once. Redirects are not followed.
-    pub(crate) async fn send(self, outbound: &Outbound, secrets: &[Secret], now: Millis) -> DeliveryResponse {
-        match self.post(outbound, secrets, now).await {
+    pub(crate) async fn send(
+        self,
+        client: &OutboundClient,
+        secrets: &[Secret],
+        now: Millis,
+    ) -> DeliveryResponse {
+        match self.post(client, secrets, now).await {
             Ok(response) => answered(&response),
             Err(error) => DeliveryResponse::Failed(error),
         }
     }
 
-    async fn post(self, outbound: &Outbound, secrets: &[Secret], now: Millis) -> Result<Response, String> {
-        let request = outbound.request(Method::POST, self.url).await?;
+    async fn post(
+        self,
+        client: &OutboundClient,
+        secrets: &[Secret],
+        now: Millis,
+    ) -> Result<Response, String> {
+        let request = client.request(Method::POST, self.url)?;
         let (newest, body) = (secrets.first().ok_or("there is no webhook secret")?, &self.delivery.body);
         let mut signed: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
         signed["signature"] = Value::from(of_body(newest, &signed));

@@ -219,7 +219,7 @@ impl Route {
         let execution = self.source.execution;
         let secrets = self.secrets(app).await?;
         let letter = DeliveryRequest { url: &waiting.url, execution, delivery: &waiting.delivery };
-        let answered = letter.send(&app.outbound, &secrets, now()).await;
+        let answered = letter.send(&app.outbound.client().await?, &secrets, now()).await;
         let number = waiting.delivery.number;
         let tried = outcome(execution, number, waiting.attempts, &answered, (now(), random()?));
         let (state, due) = (tried.state, tried.due);

@@ -15,12 +15,14 @@ use std::collections::BTreeMap;
 pub(super) const COUNT_EVERY: i64 = 1024;
 
 pub(super) fn load(conn: &Connection) -> StoreResult<Usages> {
+    // Another process may count rows between two reads.
+    let moment = conn.unchecked_transaction()?;
     let sql = "SELECT journal, logs, artifacts, definitions, memories, tenant FROM usage";
-    let rows = query_all(conn, sql, [], |row| {
+    let rows = query_all(&moment, sql, [], |row| {
         Ok((row.read(5)?, read_row![row, Usage: journal logs artifacts definitions memories]))
     })?;
     let usages = Usages::new(rows.into_iter().collect());
-    usages.add(&read_uncounted(conn)?);
+    usages.add(&read_uncounted(&moment)?);
     Ok(usages)
 }
 
@@ -52,7 +54,7 @@ fn read_lengths(conn: &Connection, table: &str, column: &str) -> StoreResult<Vec
     for (execution, length) in query_all(conn, &sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))? {
         *sums.entry(execution).or_default() += length;
     }
-    // The row of an execution may be deleted already. Rows of a damaged store may belong to no tenant.
+    // Prepared once for all. The row of an execution may be deleted already. Rows of a damaged store may belong to no tenant.
     let mut owner = conn.prepare_cached(
         "SELECT coalesce((SELECT tenant FROM executions WHERE key = ?1), \
          (SELECT tenant FROM forgotten WHERE key = ?1))",

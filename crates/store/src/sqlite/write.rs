@@ -73,10 +73,12 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// Reads the last position inside the transaction, since another process may have written before it.
+    /// Reads the last position inside the transaction, since another process may have written before it. Positions of deleted rows
+    /// are not used again: rows up to the position of `usage_counted` are not counted a second time.
     fn load(conn: &Connection) -> StoreResult<Positions> {
         let sql = "SELECT max(coalesce((SELECT max(position) FROM journal), 0), \
-                   coalesce((SELECT max(position) FROM logs), 0))";
+                   coalesce((SELECT max(position) FROM logs), 0), \
+                   (SELECT position FROM usage_counted))";
         let last = Position(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?);
         Ok(Positions { before: last, last })
     }

@@ -187,10 +187,10 @@ impl Session {
     pub(super) fn report_refused(&mut self, now: u64, unit: Unit, why: Failure) {
         let Some(held) = self.held.get(&unit) else { return };
         let (lease_from, Phase::Reporting { report, .. }) = (held.lease_from, &held.phase) else { return };
+        let replacement = failed(unit, why);
         // If even the failure is refused, it is sent again like a report without an answer.
-        let is_replaced = matches!(&report.outcome, Outcome::Failed(sent) if sent.code == why.code);
-        if !is_replaced {
-            self.report(now, failed(unit, why), lease_from);
+        if *report != replacement {
+            self.report(now, replacement, lease_from);
         }
     }
 

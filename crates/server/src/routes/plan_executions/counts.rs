@@ -16,21 +16,25 @@ use windlass_kernel::ExecutionId;
 use windlass_store::Reader as _;
 
 /// Maximum number of records that a list reads of one execution. A plan of 1,000 steps has about 5,000, and as many after each
-/// loss of its worker, of which there are at most five.
+/// loss of its worker.
 const RECORDS_MAX: u64 = 50_000;
+/// Maximum number of records of the executions of a page.
+const RECORDS_OF_PAGE_MAX: u64 = 200_000;
 
 /// The executions of a page, counted one after the other.
 struct Counting {
     histories: Arc<Histories>,
     /// Executions that are not counted yet, the next one last.
     left: Vec<ExecutionId>,
+    /// Number of records that may still be read.
+    records_left: u64,
     /// An execution whose history is not folded to its end.
     begun: Option<HistoryRead>,
     counted: BTreeMap<ExecutionId, Value>,
 }
 
-/// Returns the numbers of steps of executions of the caller. An execution that has been deleted meanwhile, or with more than
-/// [`RECORDS_MAX`] records, has none.
+/// Returns the numbers of steps of executions of the caller. An execution that has been deleted meanwhile, or whose records exceed
+/// the limits, has none.
 pub(super) async fn count_steps(
     app: &App,
     caller: &Caller,
@@ -39,6 +43,7 @@ pub(super) async fn count_steps(
     let counting = Counting {
         histories: app.histories.clone(),
         left: executions.rev().collect(),
+        records_left: RECORDS_OF_PAGE_MAX,
         begun: None,
         counted: BTreeMap::new(),
     };
@@ -79,8 +84,12 @@ impl Counting {
             Some(begun) => Some(begun),
             None => {
                 let stored = reader.load(execution)?;
-                let stored = stored.filter(|stored| stored.state.head.version <= RECORDS_MAX);
-                stored.map(|stored| self.histories.begin(stored))
+                let records_max = RECORDS_MAX.min(self.records_left);
+                let stored = stored.filter(|stored| stored.state.head.version <= records_max);
+                stored.map(|stored| {
+                    self.records_left -= stored.state.head.version;
+                    self.histories.begin(stored)
+                })
             }
         };
         let Some(read) = begun else { return Ok(true) };

@@ -143,6 +143,26 @@ fn rows_that_are_deleted_before_they_were_counted_are_not_counted() {
 }
 
 #[test]
+fn rows_that_are_appended_after_the_newest_were_deleted_are_counted() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let length = 20;
+    let mut world = World::new(&chain(length));
+    let mut writes = vec![begin(&mut world, 1, TENANTS[1]), log(1, 50)];
+    writes.extend((0..length).map(|n| commit(world.done(json!({ "n": n })))));
+    store.write(&writes).unwrap();
+    let forget = Entry::Forget { execution: ExecutionId(1), ended_before: Millis(i64::MAX) };
+    assert_eq!(store.write(&[entry(forget)]).unwrap(), [Applied::Done]);
+    while store.write(&[entry(Entry::Clear { rows: 3 })]).unwrap() == [Applied::Done] {}
+    assert_eq!(used(&store)[1], Usage::default(), "the store has no rows");
+    let mut next = World::new(&circle());
+    let begun = begin(&mut next, 2, TENANTS[1]);
+    store.write(&[begun, log(2, 30)]).unwrap();
+    check(&folder, &store, "after the first rows of the next execution");
+    assert!(used(&store)[1].journal > 0 && used(&store)[1].logs == 30);
+}
+
+#[test]
 fn two_processes_count_what_both_wrote() {
     let folder = Folder::new();
     let (mut one, mut two) = (folder.open(), folder.open());
@@ -158,7 +178,7 @@ fn two_processes_count_what_both_wrote() {
 }
 
 #[test]
-fn an_older_store_goes_on_with_its_count() {
+fn an_older_store_continues_with_its_count() {
     let folder = Folder::new();
     let raw = folder.older(33);
     raw.execute_batch(
