@@ -116,4 +116,5 @@ fn a_predicate_that_cannot_be_evaluated_is_refused_with_its_place() {
     assert!(bad(&nested).contains("`any` is nested in more than 4 predicates"));
     assert!(bad("filter(n, {# > 1})").contains("the expression is a list, and a condition is true or false"));
     assert!(bad("'n == # and true'").contains("`#` is the item of a predicate"));
+    assert!(bad("not 'error' in n").contains("`not` takes true or false, not a text: write `a not in b`"));
 }

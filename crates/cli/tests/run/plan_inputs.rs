@@ -148,3 +148,16 @@ fn pln_05_pln_29_bad_inputs_are_refused_before_anything_runs() {
     assert!(refused(&place, &["--param-secret", "m=s"]).err.contains("m"));
     assert!(refused(&place, &["--param-secret", "n"]).err.contains("PARAM=SECRET"));
 }
+
+#[test]
+fn parameters_that_are_too_large_together_are_refused_before_the_plan_is_stored() {
+    let default = "x".repeat(70_000);
+    let place = planning(&format!(
+        "params: [{{name: l, default: {default}}}]\nsteps: [{{id: a, action: {{script: 'true'}}}}]\n"
+    ));
+    let said = refused(&place, &[]).err;
+    assert!(
+        said.contains("the parameters are together no usable schema") && said.contains("play.yaml:1:17"),
+        "{said}"
+    );
+}

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use windlass_expr::{BoundName, CompileError, Expr, Translation, translate_condition};
 use windlass_protocol::{BuiltinAction, DURATION_FORM, RefSource, timeout_ms};
+use windlass_schemas::Schema;
 
 /// Steps of a cycle that are named in its message.
 const NAMED_MAX: usize = 10;
@@ -169,6 +170,17 @@ fn check_types(plan: &Plan, step: &Step, (name, reference): (&Name, &Reference),
         );
         let hint = "change one of the schemas, or let a step convert the value".to_owned();
         problems.add("E0189", &reference.at, message, hint);
+    }
+}
+
+/// Checks that the schemas and defaults of all parameters are together within the bounds of a schema.
+pub(super) fn check_inputs_schema(plan: &Plan, inputs_schema: &Value, problems: &mut Problems) {
+    let Some(first) = plan.params.first().filter(|_| !problems.has_errors()) else { return };
+    if let Err(problem) = Schema::new(inputs_schema) {
+        let message = format!("the parameters are together no usable schema of inputs: {problem}");
+        let hint =
+            "shorten their schemas and defaults; a step can write a large value as its output".to_owned();
+        problems.add("E0140", &first.name.at, message, hint);
     }
 }
 

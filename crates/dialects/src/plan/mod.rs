@@ -52,8 +52,9 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     let plan = parse::plan(root, &NoActions, &mut reader);
     let checked = check::check(&plan, source, problems);
     // A stored plan that has errors by now keeps its Net, whose inputs are still checked.
-    let manifest =
-        Manifest { inputs_schema: Some(lower::inputs_schema(&plan, &checked)), ..Manifest::default() };
+    let inputs_schema = lower::inputs_schema(&plan, &checked);
+    check::check_inputs_schema(&plan, &inputs_schema, problems);
+    let manifest = Manifest { inputs_schema: Some(inputs_schema), ..Manifest::default() };
     if problems.has_errors() {
         return Lowered { manifest, ..Lowered::default() };
     }

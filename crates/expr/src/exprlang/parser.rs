@@ -158,7 +158,7 @@ impl Parser<'_> {
             self.expect(":")?;
             let other = self.expression()?;
             let kind = if then.kind == other.kind { then.kind } else { ValueKind::Unknown };
-            let source = format!("({} if {} else {})", then.source, condition.source, other.source);
+            let source = format!("({} if {} else {})", then.source, strict(&condition), other.source);
             Translated::new(source, kind)
         } else {
             condition
@@ -196,9 +196,17 @@ impl Parser<'_> {
         if self.depth > DEPTH_MAX {
             return Err((format!("the expression is nested more than {DEPTH_MAX} deep"), self.at()));
         }
+        let at = self.at();
         let translated = if self.takes("!") || self.takes_word("not") {
             let operand = self.binary(NOT)?;
-            Translated::new(format!("(not {})", operand.source), ValueKind::Boolean)
+            if !matches!(operand.kind, ValueKind::Boolean | ValueKind::Unknown) {
+                let noun = operand.kind.noun();
+                return Err((
+                    format!("`not` takes true or false, not {noun}: write `a not in b` or compare"),
+                    at,
+                ));
+            }
+            Translated::new(format!("(not {})", strict(&operand)), ValueKind::Boolean)
         } else if self.takes("-") {
             let operand = self.binary(SIGN)?;
             Translated::new(format!("(-{})", operand.source), ValueKind::Number)
@@ -446,11 +454,14 @@ impl Parser<'_> {
     }
 }
 
-/// Both sides are true or false, which the language checks and minijinja does not.
-fn logic(word: &str, left: &Translated, right: &Translated) -> Translated {
-    let strict = |side: &Translated| match side.kind {
+/// Returns a source that is true or false, which the language checks and minijinja does not.
+fn strict(side: &Translated) -> String {
+    match side.kind {
         ValueKind::Boolean => side.source.clone(),
         _ => format!("(({})|strict_bool)", side.source),
-    };
+    }
+}
+
+fn logic(word: &str, left: &Translated, right: &Translated) -> Translated {
     Translated::new(format!("({} {word} {})", strict(left), strict(right)), ValueKind::Boolean)
 }
