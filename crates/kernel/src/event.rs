@@ -83,7 +83,7 @@ pub enum Event {
         failure: Option<Box<Failure>>,
     },
     /// Everything begins again because a worker was lost. `started` is false if the loss is not counted: the worker gave the
-    /// work back, or was never told of it.
+    /// work back, or never received it.
     Restarted {
         generation: u32,
         remaining_ms: Option<u64>,

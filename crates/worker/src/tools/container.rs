@@ -150,7 +150,7 @@ fn engine_command(engine: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Returns the PATH of an image, which is pulled if the engine does not have it. Returns None if the engine cannot tell, for a
+/// Returns the PATH of an image, which is pulled if the engine does not have it. Returns None if the engine does not report it, for a
 /// reason that it reports when it runs the image.
 pub(super) async fn find_path(engine: &str, image: &str) -> Option<String> {
     if let Some(path) = inspect_path(engine, image).await {
